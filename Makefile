@@ -74,7 +74,7 @@ CLANG_TESTS = test_json test_base test_strings test_number test_file test_utf8_v
 	test_unigram test_spm test_spaces test_text test_legacy_files test_safetensors test_torch_zip \
 	test_torch_legacy test_config test_tables test_examples test_manifest test_vector_index test_metrics \
 	test_kernels_ref test_gemm test_attention_i8 test_int8 test_tape test_ops \
-	test_model test_generate test_runner test_pipeline_api test_save test_adapter test_checkpoint test_trainer
+	test_comm test_model test_generate test_runner test_pipeline_api test_save test_adapter test_checkpoint test_trainer
 
 clang-check:
 	@cmake --preset fuzz $(CMAKE_FLAGS) >/dev/null

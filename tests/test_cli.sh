@@ -122,6 +122,8 @@ out_has 'GFLOP/s'
 out_has 'GB/s'
 that 'ASCII bars without a UTF-8 locale' 'LC_ALL=C "$sesame" doctor --seconds 0.05 | grep -q "###"'
 that 'block bars with one' 'LC_ALL=C.UTF-8 "$sesame" doctor --seconds 0.05 | grep -q "██"'
+gives 0 doctor --mpi
+out_has 'mpirun -n 2 sesame doctor --mpi'
 gives 0 doctor --json --seconds 0.05
 err_empty
 that 'JSON is valid' '"$build/json_valid" <"$tmp/out"'

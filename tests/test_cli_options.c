@@ -329,6 +329,26 @@ static void test_written(void)
     ses_options_put_command_line(opt, SES_LEN(opt), &p->a, &line);
     CHECK(line.len == 0);
     ses_buf_free(&line);
+    ses_opt call = opt[0]; /* an option of one call: neither written nor restored */
+    call.of_call = true;
+    p = parse("--flag", false);
+    ses_options_put_command_line(&call, 1, &p->a, &line);
+    CHECK(line.len == 0);
+    ses_buf_free(&line);
+    w = ses_json_writer_new(0, NULL);
+    ses_options_put_json(&call, 1, &p->a, w);
+    CHECK_STR(ses_json_writer_text(w, NULL, NULL), "{}");
+    ses_json_writer_free(w);
+    args again = { 0 };
+    char *none[] = { NULL };
+    int n_operands = 0;
+    ses_json_doc *stored = ses_json_parse("{\"flag\": true}", 14, NULL);
+    ses_opt_group group = { &call, 1, &again };
+    CHECK(ses_options_parse_stored(&group, 1, ses_json_root(stored), none, &n_operands, &p->e) &&
+          !again.flag);
+    group.opt = opt;
+    CHECK(ses_options_parse_stored(&group, 1, ses_json_root(stored), none, &n_operands, &p->e) && again.flag);
+    ses_json_free(stored);
 }
 
 /* Names and letters of options are unique in a command, so that run.json has each key once. */

@@ -83,6 +83,6 @@ err_has 'build: expected --tokenizer and --output'
 gives 2 build --tokenizer "$tmp/t.json" -o "$tmp/x" --held-out 2 "$tmp/text.txt"
 err_has 'expected a number from 0 to 1'
 gives 2 make
-err_has 'expected build or info'
+err_has 'expected build, merge or info'
 
 counted

@@ -208,6 +208,29 @@ static void check_constraints(ses_device *dev)
     ses_arena_free(&mem);
 }
 
+/* Scores that differ by far more than exp can hold: the marginals of the best path are 1. */
+static void check_large(ses_device *dev)
+{
+    enum { L = 3, N = 4 };
+    ses_err e = { 0 };
+    ses_arena mem = { 0 };
+    problem p = { .labels = L, .trans = { 0, -2000, 3000, 5000, 0, 0, 0, -4000, 0 } };
+    const float x[N * L] = { 3000, -3000, 0, 0, 9000, -9000, 0, 0, 1e4f, -1e4f, 1e4f, 0 };
+    ses_crf_decoder d;
+    bool found;
+    int32_t best[N];
+    float marginal[N * L];
+    ses_store *s = store_of(dev, &p);
+    CHECK(ses_crf_decoder_init(&d, s, SES_TAGS_PLAIN, NULL, L, &mem, &found, &e));
+    CHECK(ses_crf_decode(&d, x, NULL, N, best, marginal, &e));
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < L; j++)
+            CHECK_MSG(marginal[i * L + j] == (float)(j == best[i]), "token %d, label %d: %g", i, j,
+                      (double)marginal[i * L + j]);
+    ses_store_free(s);
+    ses_arena_free(&mem);
+}
+
 /* 100,000 tokens: the loss grows with the length, its gradients stay probabilities. */
 static void check_long(ses_device *dev)
 {
@@ -282,6 +305,7 @@ int main(void)
         check_decoding(dev, ses_json_at(cases, i), &p);
     }
     check_constraints(dev);
+    check_large(dev);
     check_long(dev);
     check_conversion();
     ses_json_free(d);

@@ -119,6 +119,19 @@ static void test_optimizers(void)
         check_close("adafactor u", u, 2e-6);
     double a = cpu->k.sum_squares(&cpu->exec, g.host, N), b = gpu->k.sum_squares(&gpu->exec, g.gpu, N);
     CHECK_MSG(fabs(a - b) <= 1e-9 * a, "sum_squares: %.12g and %.12g", a, b);
+    uint16_t *half = gpu->mem->alloc(gpu, N * sizeof *half, NULL), *host = malloc(N * sizeof *host);
+    gpu->k_f32.pack_bf16(&gpu->exec, half, g.gpu, N), gpu->k_f32.unpack_bf16(&gpu->exec, u.gpu, half, N);
+    cpu->k_f32.pack_bf16(&cpu->exec, host, g.host, N), cpu->k_f32.unpack_bf16(&cpu->exec, u.host, host, N);
+    check_close("unpack_bf16", u, 0);
+    gpu->mem->free(gpu, half), free(host);
+    double parts[2][4] = { { 0 } }, *on_gpu = gpu->mem->alloc(gpu, sizeof parts[0], NULL);
+    cpu->k.sum_squares_parts(&cpu->exec, parts[0], g.host, N, N / 4 + 1);
+    gpu->k.sum_squares_parts(&gpu->exec, on_gpu, g.gpu, N, N / 4 + 1);
+    gpu->mem->download(gpu, parts[1], on_gpu, sizeof parts[1]);
+    gpu->mem->free(gpu, on_gpu);
+    for (int i = 0; i < 4; i++)
+        CHECK_MSG(fabs(parts[0][i] - parts[1][i]) <= 1e-9 * parts[0][i], "sum_squares_parts %d: %.12g, %.12g",
+                  i, parts[0][i], parts[1][i]);
     drop(w), drop(g), drop(m), drop(v), drop(u), drop(row), drop(col);
 }
 
@@ -507,6 +520,7 @@ static void test_attention(void)
         attention(b, 128, false, 0, 0.1, false, is_bf16);
         attention(b, 40, true, 50, 0.1, true, is_bf16);
         attention(b, 200, true, 0, 0, false, is_bf16);
+        attention(b, 600, false, 0, 0.1, true, is_bf16);
     }
 }
 

@@ -64,7 +64,7 @@ static ses_curriculum_options options_of(const parts *p)
                                      .tokens = 500,
                                      .batch_ramp = 0.5,
                                      .ramp_from = 0.2,
-                                     .accumulate = 2,
+                                     .update_batches = 2,
                                      .updates = 200 };
 }
 
@@ -238,7 +238,7 @@ static void evaluations(parts *p)
         ses_batch b;
         CHECK(s.batch(s.ctx, 0, 3, &b, &e));
         uint64_t before = sum_of(&b);
-        for (int i = 0; i < 2; i++) CHECK(ses_curriculum_evaluate(c, 2000, NULL, NULL, &t[i], &e));
+        for (int i = 0; i < 2; i++) CHECK(ses_curriculum_evaluate(c, 2000, NULL, NULL, &t[i], NULL, &e));
         CHECK(t[0].n == t[1].n && t[0].n >= 2);
         for (size_t i = 0; i < t[0].n; i++)
             CHECK(t[0].item[i].sum == t[1].item[i].sum && t[0].item[i].count == t[1].item[i].count);
@@ -248,7 +248,7 @@ static void evaluations(parts *p)
         CHECK(t[0].item[0].count > 150 && s.batch(s.ctx, 0, 3, &b, &e) && sum_of(&b) == before);
         CHECK(s.batch(s.ctx, 0, 2, &b, &e));
         s.prefetch(s.ctx, 0, 3);
-        CHECK(ses_curriculum_evaluate(c, 2000, NULL, NULL, &t[1], &e));
+        CHECK(ses_curriculum_evaluate(c, 2000, NULL, NULL, &t[1], NULL, &e));
         CHECK(s.batch(s.ctx, 0, 3, &b, &e) && sum_of(&b) == before);
         asked_for(p, m, s);
     }

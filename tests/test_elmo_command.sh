@@ -92,4 +92,20 @@ loss=$(sed -n 's/.*"eval_bilm_loss": \([0-9.]*\).*/\1/p' "$tmp/m/all_results.jso
 if awk "BEGIN { exit !($loss > 0 && $loss < 3.7) }"; then pass; else fail "loss $loss"; fi
 features "$tmp/m" 'w1 w10 unseen' >"$tmp/out" && pass || fail 'features of a pretrained model'
 if [ "$(wc -l <"$tmp/out")" -eq 3 ]; then pass; else fail 'words of a pretrained model'; fi
+# Fine-tuning spells words outside the vocabulary, as pipelines do: all words of an original folder, few of a pretrained one.
+printf 'sentence\tlabel\n' >"$tmp/train.tsv"
+awk 'BEGIN { for (i = 0; i < 24; i++) print "w" i " " (i % 2 ? "unseen good" : "bad") "\t" (i % 2 ? "pos" : "neg") }' >>"$tmp/train.tsv"
+score() { grep -o '"score": *[0-9.e-]*' "$1" | sed -n "$2p"; }
+for model in $elmo "$tmp/m"; do
+    "$sesame" finetune -m "$model" --task classify --head bilstm --head-sizes 8 --mix-layers --train "$tmp/train.tsv" --lr 1e-2 --epochs 12 --threads 1 -q \
+        --overwrite -o "$tmp/tuned" >"$tmp/out" 2>"$tmp/err" && pass || fail "fine-tuning $model: $(cat "$tmp/err")"
+    printf 'sentence\nw3 unseen good\nw7 bad\n' >"$tmp/new.tsv"
+    "$sesame" predict "$tmp/tuned" "$tmp/new.tsv" --task classify >"$tmp/out" 2>"$tmp/err" && pass || fail "predict: $(cat "$tmp/err")"
+    has "$tmp/out" '"label": "pos"'
+    has "$tmp/out" '"label": "neg"'
+    "$sesame" text-classification -m "$tmp/tuned" --json 'w3 unseen good' 'w7 bad' >"$tmp/pipe" 2>"$tmp/err" && pass || fail "pipeline: $(cat "$tmp/err")"
+    for i in 1 2; do
+        if [ -n "$(score "$tmp/out" $i)" ] && [ "$(score "$tmp/out" $i)" = "$(score "$tmp/pipe" $i)" ]; then pass; else fail "$(cat "$tmp/out" "$tmp/pipe")"; fi
+    done
+done
 counted

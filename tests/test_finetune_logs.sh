@@ -71,7 +71,8 @@ ok "resumed at its end: stored results" out_has '"train_loss":'
 ok "the log is continued" test "$(grep -c '"grad_norm"' "$tmp/one/log.jsonl")" -eq 10
 rm -rf "$tmp/one/checkpoint-10" && printf '{"step": 11, "lo' >>"$tmp/one/log.jsonl"
 ok "after an incomplete line" exits 0 tune stopped --epochs 1 --log "$tmp/one/log.jsonl" --resume
-ok "whole lines" test "$(grep -c '^{.*}$' "$tmp/one/log.jsonl")" -eq 22
+ok "a run that starts anew has its own lines" test "$(grep -c '^{.*}$' "$tmp/one/log.jsonl")" -eq 11
+ok "no others" test "$(wc -l <"$tmp/one/log.jsonl")" -eq 11
 ok "no more events" test "$(events one/runs)" -eq 1
 ok "elsewhere" exits 0 tune two --epochs 1 --log "$tmp/two.log" --tensorboard "$tmp/board"
 ok "a log elsewhere" test -s "$tmp/two.log"
@@ -86,16 +87,37 @@ ok "names the file" err_has '/dev/null/x'
 # A resumed run reports the whole run: loss, time, energy and speed.
 close() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < (1e-6 * a) ^ 2) }' || { echo "$1, not $2"; return 1; }; }
 ok "whole" exits 0 tune whole --steps 12 --save-every 5 --keep 9
-mkdir "$tmp/second" && cp -r "$tmp/whole/checkpoint-5" "$tmp/second/"
-info=$tmp/second/checkpoint-5/run.json
-ok "totals of a checkpoint" grep -q '"loss_sum": [0-9]' "$info"
-seconds=$(score seconds "$info")
+mkdir "$tmp/second" && cp -r "$tmp/whole/checkpoint-5" "$tmp/whole/times.jsonl" "$tmp/second/"
+ok "totals of a checkpoint" grep -q '"loss_sum": [0-9]' "$tmp/second/checkpoint-5/run.json"
+ok "times beside it" grep -q '^{"step": 5, "batches": 5, "ranks": 1, "seconds": [0-9]' "$tmp/second/times.jsonl"
+seconds=$(sed -n 's/.*"step": 5,.*"seconds": \([^,]*\),.*/\1/p' "$tmp/second/times.jsonl")
 ok "second part" exits 0 tune second --steps 12 --save-every 5 --keep 9 --resume
 ok "loss of the whole run" close "$(score train_loss "$tmp/whole/all_results.json")" "$(score train_loss "$tmp/second/all_results.json")"
 ok "resumed step" test "$(score train_resumed_step "$tmp/second/all_results.json")" -eq 5
 ok "summary: no part" sh -c '! grep -q "since update" "$1"' sh "$tmp/out"
 ok "time since the start" above "$(score train_runtime "$tmp/second/all_results.json")" "$seconds"
 ok "same weights" cmp -s "$tmp/whole/model.safetensors" "$tmp/second/model.safetensors"
+
+# A run that was killed after update 63 continues from update 60: log and checkpoints have the same bytes as
+# without. The mean of updates 51 to 100 is in log_history.
+in_folder() { (mkdir -p "$tmp/$1" && cd "$tmp/$1" && shift && "$@"); }
+bin=$(cd "$(dirname "$sesame")" && pwd)/$(basename "$sesame")
+long() # folder, then options
+{
+    dir=$1
+    shift
+    # shellcheck disable=SC2086  # several options
+    in_folder "$dir" "$bin" finetune $small --task classify --train ../train.tsv --eval ../dev.tsv -o out \
+        --steps 110 --eval-every 30 --save-every 20 --keep 9 "$@"
+}
+ok "uninterrupted" exits 0 long a --threads 2
+mkdir -p "$tmp/b/out"
+for name in checkpoint-30 checkpoint-40 checkpoint-60 times.jsonl .lock; do cp -r "$tmp/a/out/$name" "$tmp/b/out/"; done
+grep -B100 '"step": 63' "$tmp/a/out/log.jsonl" >"$tmp/b/out/log.jsonl" && printf '{"epoch": 6, "lo' >>"$tmp/b/out/log.jsonl"
+ok "killed and resumed" exits 0 long b --threads 1 --resume
+ok "the same log" cmp "$tmp/a/out/log.jsonl" "$tmp/b/out/log.jsonl"
+ok "the same state" cmp "$tmp/a/out/trainer_state.json" "$tmp/b/out/trainer_state.json"
+for n in 80 100 110; do ok "checkpoint $n: the same bytes" diff -r "$tmp/a/out/checkpoint-$n" "$tmp/b/out/checkpoint-$n"; done
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -41,6 +41,7 @@ cases() {
 }
 
 cases tests/golden/*
+cases tests/golden_words/* # models that read words, not only ids
 shared=${SESAME_SHARED:-../shared}/golden/models
 if [ -d "$shared" ]; then
     set --

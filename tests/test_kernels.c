@@ -176,6 +176,15 @@ static void run_sum_squares(call *c)
     c->out[0][0] = (float)c->k.sum_squares(&c->x, c->in[0], c->rows * c->cols);
 }
 
+/* A part, and a smaller one unless n is 1. */
+static void run_sum_squares_parts(call *c)
+{
+    int64_t n = c->rows * c->cols;
+    double part[2] = { 0 };
+    c->k.sum_squares_parts(&c->x, part, c->in[0], n, n / 2 + 1);
+    for (int i = 0; i < 2; i++) c->out[0][i] = (float)part[i];
+}
+
 /* out[0] is w, out[1] m, out[2] v, which must not be negative. */
 static void run_adamw(call *c)
 {
@@ -256,6 +265,7 @@ static const struct {
     { "target_bwd", run_target_bwd, 2, true, { EACH }, 5e-7, 1e-7, 0 },
     { "col_sum", run_col_sum, 1, false, { COLS }, 2e-7, 5e-7, 0 },
     { "sum_squares", run_sum_squares, 1, false, { ONE }, 1e-7, 0, 0 },
+    { "sum_squares_parts", run_sum_squares_parts, 1, false, { TWO }, 1e-7, 0, 0 },
     { "adamw", run_adamw, 2, false, { EACH, EACH, EACH }, 5e-7, 2e-7, 0 },
     { "sgd", run_sgd, 3, false, { EACH, EACH }, 5e-7, 3e-7, 0 },
     { "adagrad", run_adagrad, 2, false, { EACH, EACH }, 5e-7, 3e-7, 0 },

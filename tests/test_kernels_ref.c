@@ -230,12 +230,26 @@ static void test_targets(void)
     CHECK(ALL_NEAR(da, -1, 99, -101, 2));
 }
 
+/* Rounded to nearest even; the smallest steps above 1 are 2^-7. */
+static void test_bf16(void)
+{
+    ses_real a[] = { 1, 1 + 1 / 256.f, 1 + 3 / 256.f, -0.1f, 3e38f }, back[5];
+    uint16_t half[5];
+    ses_k_pack_bf16_ref(&x, half, a, 5);
+    ses_k_unpack_bf16_ref(&x, back, half, 5);
+    CHECK(back[0] == 1 && back[1] == 1 && back[2] == 1 + 4 / 256.f && half[3] == 0xbdcd);
+    CHECK(fabs((double)back[3] + 0.1) < 0.1 / 256 && fabs((double)back[4] / 3e38 - 1) < 1 / 256.);
+}
+
 static void test_reduce(void)
 {
     ses_real a[] = { 1, 2, 3, 4, 5, 6 }, y[] = { 100, 200, 300 };
     ses_k_col_sum_ref(&x, (ses_dst){ y, true }, a, 2, 3, 3);
     CHECK(ALL_NEAR(y, 105, 207, 309));
     CHECK(near(ses_k_sum_squares_ref(&x, a, 6), 91));
+    double part[2] = { 0 };
+    ses_k_sum_squares_parts_ref(&x, part, a, 6, 4);
+    CHECK(near(part[0], 30) && near(part[1], 61));
     enum { N = 50000 };
     static ses_real many[N];
     for (int i = 0; i < N; i++) many[i] = (ses_real)(i % 3);
@@ -274,6 +288,7 @@ int main(void)
     test_xent();
     test_xent_seg();
     test_targets();
+    test_bf16();
     test_reduce();
     test_adamw();
     ses_thread_pool_free(x.pool);

@@ -9,11 +9,15 @@ ok "a model" exits 0 "$sesame" finetune $small --task classify --train "$tmp/tra
 
 ladder() { "$sesame" ladder classify "$tmp/train.tsv" "$tmp/dev.tsv" -m "$tmp/model" --bootstrap 100 --lr 3e-3 "$@"; }
 ok "ladder" exits 0 ladder -o "$tmp/all" --svg "$tmp/all.svg" --html "$tmp/all.html" --seeds 2 --epochs 4
-ok "a row each" test "$(grep -c '^\(majority\|nb\|nb-bi\|nb-svm\|nb-svm-bi\|vectors\|fasttext\|bilstm\|features\|finetuned\) .* to ' "$tmp/out")" = 10
+ok "a row each" test "$(grep -c '^\(majority\|nb\|nb-bi\|nb-svm\|nb-svm-bi\|vectors\|fasttext\|bilstm\|lm-lstm\|sa-lstm\|features\|finetuned\) .* to ' "$tmp/out")" = 12
+ok "two rungs are left out" out_has 'ulmfit has no result.*--lm DIR'
+ok "with their options" out_has 'elmo has no result.*--elmo DIR'
+ok "results during the run" err_has '^nb-svm: accuracy 1.0000'
+ok "no language model is left" test ! -e "$tmp/all/lm-lstm-lm"
 ok "bars" test "$(grep -c '^nb-svm-bi  ' "$tmp/out")" = 2
 ok "pictures" grep -q '<svg.*Methods on dev.tsv' "$tmp/all.svg"
 ok "a page" grep -q '<html' "$tmp/all.html"
-for rung in majority nb nb-bi nb-svm nb-svm-bi vectors fasttext bilstm finetuned; do
+for rung in majority nb nb-bi nb-svm nb-svm-bi vectors fasttext bilstm lm-lstm sa-lstm finetuned; do
     ok "$rung opens" exits 0 "$sesame" eval "$tmp/all/$rung" "$tmp/dev.tsv" --json
     ok "$rung: the score of its row" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/all/$rung/all_results.json")"
 done
@@ -29,7 +33,7 @@ rm -r "$tmp/all/nb-bi"
 ok "resume" exits 0 ladder -o "$tmp/all" --resume --seeds 2 --epochs 4 --json
 ok "old files stay" test "$tmp/all/nb/config.json" -ot "$tmp/all/nb-bi/config.json"
 ok "features too" test "$tmp/all/features/all_results.json" -ot "$tmp/all/nb-bi/config.json"
-ok "all rows" test "$(grep -o '"method"' "$tmp/out" | wc -l)" = 10
+ok "all rows" test "$(grep -o '"method"' "$tmp/out" | wc -l)" = 14
 ok "settings" out_has '"train_texts": 80, "test_texts": 20'
 ok "one row" exits 0 ladder -o "$tmp/all" --resume --only nb --epochs 4 --json
 bytes=$(score bytes "$tmp/out")
@@ -48,7 +52,7 @@ ok "again" exits 0 "$sesame" ladder classify "$tmp/train.tsv" --only majority,nb
 ok "the same split" test "$(score score "$tmp/out")" = "$(score score "$tmp/first")"
 ok "said" exits 0 "$sesame" ladder classify "$tmp/train.tsv" --only majority --test-size 0.5
 ok "in a note" out_has 'train.tsv was split: 40 texts for training, 40'
-ok "skip" exits 0 ladder --skip nb,nb-bi,nb-svm,vectors,fasttext,bilstm,features,finetuned --json
+ok "skip" exits 0 ladder --skip nb,nb-bi,nb-svm,vectors,fasttext,bilstm,lm-lstm,sa-lstm,ulmfit,elmo,features,finetuned --json
 ok "leaves two" test "$(grep -o '"method"' "$tmp/out" | wc -l)" = 2
 ok "a benchmark" exits 0 "$sesame" ladder sst2 "$tmp/train.tsv" "$tmp/dev.tsv" --labels 'neg|pos' --only nb
 printf 'good 1 0.5\nbad -1 0.5\n' >"$tmp/vectors.txt"
@@ -57,6 +61,22 @@ ok "are used" above "$(score score "$tmp/out")" 0.99
 
 ok "a recurrent encoder" exits 0 ladder --only bilstm --vectors "$tmp/vectors.txt" --json
 ok "learns" above "$(score score "$tmp/out")" 0.99
+
+# ULMFiT from a tiny language model, and features of ELMo.
+cut -f 1 "$tmp/train.tsv" >"$tmp/texts"
+ok "words" exits 0 "$sesame" train-tokenizer --type wordlevel --vocab-size 60 -q -o "$tmp/lm.json" "$tmp/texts"
+ok "corpus" exits 0 "$sesame" corpus build --tokenizer "$tmp/lm.json" -o "$tmp/ids" "$tmp/texts"
+ok "general model" exits 0 "$sesame" pretrain -c "$tmp/ids" --tokenizer "$tmp/lm.json" -p ulmfit --set emb_sz=16 --set n_hid=24 --objective bptt --length 10 \
+    --steps 5 --threads 1 -o "$tmp/general"
+ok "ULMFiT and ELMo" exits 0 ladder --only ulmfit,elmo --lm "$tmp/general" --elmo tests/fixtures/elmo -o "$tmp/lms" --json
+ok "two rows" test "$(grep -o '"score"' "$tmp/out" | wc -l)" = 2
+ok "a classifier" grep -q 'AwdLstmForSequenceClassification' "$tmp/lms/ulmfit/config.json"
+ok "a mix of layers" grep -q '"mix_layers": true' "$tmp/lms/elmo/config.json"
+ok "the language model's time" test -s "$tmp/lms/ulmfit/rung.json"
+ok "ULMFiT opens" exits 0 "$sesame" eval "$tmp/lms/ulmfit" "$tmp/dev.tsv" --json
+ok "its score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/lms/ulmfit/all_results.json")"
+ok "not a language model" exits 1 ladder --only ulmfit --lm "$tmp/model"
+ok "named" err_has 'ulmfit'
 
 # The parts of that rung.
 ok "a tokenizer" exits 0 "$sesame" vectors tokenizer "$tmp/vectors.txt" -o "$tmp/words.json"

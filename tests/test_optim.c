@@ -1,8 +1,10 @@
 /* Optimizers against four steps of PyTorch and transformers (bert_adam, lamb: the papers' formulas in
  * double), schedules against transformers; groups, clipping, state. */
 #include "check.h"
+#include "nn/store_impl.h"
 #include "sesame/optim.h"
 #include "sesame/schedule.h"
+#include "train/optim/optim_kind.h"
 
 #include <math.h>
 
@@ -222,6 +224,41 @@ static void test_state(void)
     }
 }
 
+/* Two optimizers of slices do the steps of one, and each lists its part of the state. The slices end inside
+ * the matrix, unless the kind needs whole tensors. */
+static void test_slices(void)
+{
+    for (size_t c = 0; c < SES_LEN(cases); c++) {
+        ses_err e = { 0 };
+        ses_optim_options o = cases[c].o;
+        o.name = cases[c].name;
+        o.ema_decay = 0.5;
+        ses_store *s = store_new(), *split = store_new();
+        int64_t at = ses_optim_needs_whole_tensors(o.name) ? ses_store_flat_offset(split, 1) : 7;
+        ses_optim *all = ses_optim_new(s, &o, &e), *low = ses_optim_new_slice(split, &o, 0, at, &e),
+                  *high = ses_optim_new_slice(split, &o, at, INT64_MAX, &e);
+        for (int t = 1; all && low && high && t <= 4; t++) {
+            set_grads(s, t, 1), set_grads(split, t, 1);
+            ses_optim_step(all, -1, 1), ses_optim_step(low, -1, 1), ses_optim_step(high, -1, 1);
+        }
+        for (int i = 0; i < ALL; i++)
+            CHECK_MSG(value(s, i) == value(split, i), "%s (case %zu)[%d]", o.name, c, i);
+        CHECK(ses_optim_state_count(all) == ses_optim_state_count(low));
+        for (size_t i = 0; i < ses_optim_state_count(all); i++) {
+            ses_optim_state x = ses_optim_state_at(all, i), a = ses_optim_state_at(low, i),
+                            b = ses_optim_state_at(high, i);
+            CHECK(x.n == x.total && a.total == x.n && b.total == x.n && a.n + b.n == x.n);
+            CHECK(x.offset == 0 && a.offset == 0 && (b.n == 0 || b.offset == a.n) && !strcmp(a.kind, x.kind));
+            CHECK(!a.n || !memcmp(x.data, a.data, (size_t)a.n * sizeof *a.data));
+            CHECK(!b.n || !memcmp(x.data + b.offset, b.data, (size_t)b.n * sizeof *b.data));
+        }
+        ses_optim_swap_ema(all), ses_optim_swap_ema(low), ses_optim_swap_ema(high);
+        for (int i = 0; i < ALL; i++) CHECK(value(s, i) == value(split, i));
+        ses_optim_free(all), ses_optim_free(low), ses_optim_free(high);
+        ses_store_free(s), ses_store_free(split);
+    }
+}
+
 /* EMA: lower decay at first; the weights are unchanged by it. */
 static void test_average(void)
 {
@@ -259,6 +296,24 @@ static int from_level(void *ctx, const ses_param *p)
 {
     const int64_t *first = ctx;
     return ses_param_level(p, 1) >= *first ? 0 : -1;
+}
+
+/* Levels of parameters: embeddings 0, layers from 1 on, heads above. */
+static void test_levels(void)
+{
+    static const struct {
+        const char *name;
+        int64_t level;
+    } list[] = { { "embed.token", 0 },          { "chars.table", 0 },
+                 { "layer.1.attn.query", 2 },   { "decoder.layer.0.ffn.up", 1 },
+                 { "rnn.weight_ih_l0", 1 },     { "rnn.bias_hh_l1_reverse", 2 },
+                 { "forward.weight_hr_l1", 2 }, { "backward.bias_ih_l0", 1 },
+                 { "own.rnn.weight_ih_l0", 3 }, { "layer.7.attn.query", 2 },
+                 { "predict.weight", 3 },       { "decoder.rnn.weight_hh_l1", 2 } };
+    for (size_t i = 0; i < SES_LEN(list); i++) {
+        int64_t level = ses_param_level(&(ses_param){ .name = list[i].name }, 2);
+        CHECK_MSG(level == list[i].level, "%s: level %d", list[i].name, (int)level);
+    }
 }
 
 static void test_regroup(void)
@@ -467,9 +522,11 @@ int main(void)
     test_steps();
     test_matrices();
     test_state();
+    test_slices();
     test_average();
     test_asgd();
     test_groups();
+    test_levels();
     test_regroup();
     test_clip();
     test_schedules();

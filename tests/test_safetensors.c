@@ -491,6 +491,53 @@ static void check_damage(void)
     free(p);
 }
 
+/* ---- files of several processes ---- */
+
+static bool copy_slice(void *ctx, void *out, size_t offset, size_t bytes, ses_err *e)
+{
+    (void)e;
+    memcpy(out, (const char *)ctx + offset, bytes);
+    return true;
+}
+
+/* Slices of three writers, one of them empty, give the bytes of a whole save. */
+static void check_slices(void)
+{
+    enum { N = 700000, SMALL = 5 };
+    static float x[N], y[SMALL];
+    static const size_t border[] = { 0, 0, 123457, N }, small[] = { 0, 2, 5, 5 };
+    const int64_t count[] = { N, SMALL };
+    ses_err e = { 0 };
+    size_t n = 0, m = 0;
+    for (size_t i = 0; i < N; i++) x[i] = (float)i;
+    for (size_t i = 0; i < SMALL; i++) y[i] = -(float)i;
+    ses_safetensors_writer *w = ses_safetensors_writer_new(&e);
+    CHECK(ses_safetensors_writer_add(w, "x", SES_F32, 1, &count[0], x, &e) &&
+          ses_safetensors_writer_add(w, "a", SES_F32, 1, &count[1], y, &e) &&
+          ses_safetensors_save(w, in_dir("whole"), false, &e));
+    ses_safetensors_writer_free(w);
+    for (int r = 0; r < 3; r++) {
+        w = ses_safetensors_writer_new(&e);
+        CHECK(ses_safetensors_writer_add_slice(w, "x", SES_F32, N, 4 * border[r],
+                                               4 * (border[r + 1] - border[r]), copy_slice, x, &e) &&
+              ses_safetensors_writer_add_slice(w, "a", SES_F32, SMALL, 4 * small[r],
+                                               4 * (small[r + 1] - small[r]), copy_slice, y, &e));
+        if (!r) CHECK(ses_safetensors_create(w, in_dir("slices"), &e));
+        CHECK_MSG(ses_safetensors_fill(w, in_dir("slices"), &e), "%s", e.msg);
+        ses_err again = { 0 }, absent = { 0 };
+        CHECK(!ses_safetensors_create(w, in_dir("slices"), &again) && again.code == SES_EIO);
+        CHECK(!ses_safetensors_fill(w, in_dir("absent"), &absent) && absent.code == SES_EIO);
+        ses_safetensors_writer_free(w);
+    }
+    char *a = ses_file_read(in_dir("whole"), 1 << 24, &n, &e),
+         *b = ses_file_read(in_dir("slices"), 1 << 24, &m, &e);
+    CHECK(a && b && n == m && !memcmp(a, b, n));
+    ses_free(a);
+    ses_free(b);
+    unlink(in_dir("whole"));
+    unlink(in_dir("slices"));
+}
+
 int main(void)
 {
     snprintf(dir, sizeof dir, "/tmp/sesame-st-XXXXXX");
@@ -503,6 +550,7 @@ int main(void)
     check_source();
     check_rewrite();
     check_damage();
+    check_slices();
     unlink(in_dir("all.safetensors"));
     CHECK_MSG(rmdir(dir) == 0, "something is left in %s", dir);
     return check_report();

@@ -8,6 +8,7 @@
 #include "check.h"
 #include "model/model_desc.h"
 #include "model/recurrent/elmo_words.h"
+#include "model/recurrent/tagger_encoder.h"
 #include "sesame/json.h"
 #include "task/words/word_stack.h"
 
@@ -241,7 +242,8 @@ static void check_words(ses_device *dev)
     CHECK(byte[1] == 3 && ses_split_words(text(" \t"), &mem, &word, &byte, &n, &e) && !n);
     ses_word_stack *s = ses_word_stack_parse("char,word", dev, &e);
     ses_word_features f;
-    CHECK(s && !ses_word_stack_width(s) && ses_word_stack_embed(s, &long_word, 1, &mem, &f, &e));
+    ses_sentences one = { &long_word, (const size_t[]){ 0, 1 }, 1 };
+    CHECK(s && !ses_word_stack_width(s) && ses_word_stack_embed(s, &one, &mem, &f, &e));
     CHECK(s && f.char_cu[1] == SES_MAX_WORD_CHARS && f.chars[0] == 'a' && !f.vectors);
     ses_word_stack_free(s);
     static const char *const bad[] = { "",
@@ -268,7 +270,8 @@ static float *embedded(ses_word_stack *s, const ses_string *word, size_t n, ses_
 {
     ses_err e = { 0 };
     ses_word_features f = { 0 };
-    CHECK_MSG(s && ses_word_stack_embed(s, word, n, mem, &f, &e), "%s", e.msg);
+    ses_sentences one = { word, (const size_t[]){ 0, n }, 1 };
+    CHECK_MSG(s && ses_word_stack_embed(s, &one, mem, &f, &e), "%s", e.msg);
     return f.vectors;
 }
 
@@ -278,6 +281,31 @@ static size_t words_of(const ses_json *list, ses_string *word, size_t max)
     for (; n < ses_json_len(list) && n < max; n++)
         word[n] = text(ses_json_string(ses_json_at(list, n), NULL));
     return n;
+}
+
+/* Several sentences at once, one of them empty, give the bits of each alone. */
+static void check_many_sentences(ses_device *dev)
+{
+    ses_err e = { 0 };
+    ses_arena mem = { 0 };
+    ses_string word[7];
+    static const char *const words[] = { "a", "bc", "d", "ba", "c", "abcd", "e" };
+    static const size_t first[] = { 0, 2, 2, 6, 7 };
+    for (size_t i = 0; i < SES_LEN(words); i++) word[i] = text(words[i]);
+    ses_word_stack *s =
+        ses_word_stack_parse("flair:tests/fixtures/flair/forward,flair:tests/fixtures/flair/backward,"
+                             "lm:tests/fixtures/flair/forward,elmo:tests/fixtures/elmo,char",
+                             dev, &e);
+    ses_word_features all = { 0 };
+    CHECK_MSG(s && ses_word_stack_embed(s, &(ses_sentences){ word, first, 4 }, &mem, &all, &e), "%s", e.msg);
+    for (size_t k = 0; s && all.vectors && k < 4; k++) {
+        size_t n = first[k + 1] - first[k], width = (size_t)ses_word_stack_width(s);
+        float *one = embedded(s, word + first[k], n, &mem);
+        CHECK(!memcmp(one, all.vectors + first[k] * width, n * width * sizeof *one));
+    }
+    CHECK(all.char_cu && all.char_cu[7] == 12);
+    ses_word_stack_free(s);
+    ses_arena_free(&mem);
 }
 
 /* Forward and backward character models and the states of an LM against PyTorch (fixtures/flair.py). */
@@ -339,6 +367,46 @@ static void check_elmo(ses_device *dev)
     ses_arena_free(&mem);
 }
 
+/* The encoders of tests/golden_words: sentences alone and in a batch, saved and opened. */
+static void check_encoders(ses_device *dev, ses_tape *t, const data *d)
+{
+    static const char *const dir[] = { "tests/golden_words/tagger-window",
+                                       "tests/golden_words/tagger-sentence" };
+    for (size_t i = 0; i < SES_LEN(dir); i++) {
+        ses_err e = { 0 };
+        ses_model *m = ses_model_open(dir[i], dev, NULL, &e);
+        if (!CHECK_MSG(m, "%s", e.msg)) continue;
+        check_batch(m, t, d);
+        check_folder(m, t, dev, d);
+        ses_model_free(m);
+    }
+}
+
+/* Large and infinite inputs, too, and gradients: 1 inside, 0 outside. */
+static void check_hard_tanh(ses_device *dev)
+{
+    const ses_real
+        x[] = { (ses_real)-INFINITY, -1e9f, -1.5f, -0.5f, 0, 0.25f, 1.5f, 2e7f, (ses_real)INFINITY },
+        want[] = { -1, -1, -1, -0.5f, 0, 0.25f, 1, 1, 1 }, ones[SES_LEN(x)] = { 0 };
+    ses_err e = { 0 };
+    ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, &e);
+    ses_tensor *in = ses_tape_input(t, x, SES_DIM(1, SES_LEN(x)));
+    in->requires_grad = true;
+    ses_tensor *y = ses_tagger_hard_tanh(t, in);
+    for (size_t i = 0; y && i < SES_LEN(x); i++)
+        CHECK_MSG(y->f[i] == want[i], "hard tanh of %g: %g", (double)x[i], (double)y->f[i]);
+    ses_tensor *sum = ses_target_loss(t, y, ses_tape_input(t, ones, SES_DIM(1, SES_LEN(x))), SES_LOSS_MSE);
+    ses_backward(t, sum);
+    CHECK_MSG(ses_tape_ok(t, &e), "%s", e.msg);
+    for (size_t i = 0; i < SES_LEN(x); i++) {
+        bool inside = x[i] > -1 && x[i] < 1;
+        double d = inside ? 2 * (double)x[i] / (double)SES_LEN(x) : 0;
+        CHECK_MSG(fabs((double)in->grad[i] - d) < 1e-7, "its gradient at %g: %g", (double)x[i],
+                  (double)in->grad[i]);
+    }
+    ses_tape_free(t);
+}
+
 int main(void)
 {
     ses_err e = { 0 };
@@ -357,6 +425,9 @@ int main(void)
         check_folder(m, t, dev, &d);
     }
     check_words(dev);
+    check_encoders(dev, t, &d);
+    check_hard_tanh(dev);
+    check_many_sentences(dev);
     check_language_models(dev);
     check_elmo(dev);
     ses_tape_free(t);

@@ -63,6 +63,26 @@ rm -r "$tmp/crf"
 ok "self-contained" exits 0 "$sesame" ner -m "$tmp/frozen" --json "anna good lives in paris ."
 ok "finds" out_has B-PER
 
+# A window of words and the whole sentence (Collobert et al. 2011); words in lower case and their capital letters.
+for encoder in window sentence; do
+    # shellcheck disable=SC2086
+    ok "$encoder" exits 0 "$sesame" finetune $tag --embed word,caps --encoder $encoder -o "$tmp/$encoder"
+    ok "learned" above "$(score eval_f1 "$tmp/$encoder/all_results.json")" 0.95
+    ok "ner" exits 0 "$sesame" ner -m "$tmp/$encoder" -a simple --json "Anna GOOD lives in londons."
+    ok "lower case" out_has '"entity_group": "PER".*"word": "anna good", "start": 0, "end": 9'
+done
+ok "its encoder" grep -q '"encoder": "sentence"' "$tmp/sentence/config.json"
+ok "a long sentence" exits 0 "$sesame" ner -m "$tmp/sentence" --json "$(awk 'BEGIN { for (i = 0; i < 300; i++) printf "anna " }')"
+# shellcheck disable=SC2086
+{
+    ok "another encoder" exits 2 "$sesame" finetune $tag --embed word --encoder gru -o "$tmp/x"
+    ok "choices" err_has 'choose one of bilstm, window, sentence'
+    ok "an encoder without embeddings" exits 2 "$sesame" finetune $small $tag --encoder window -o "$tmp/x"
+    ok "set embed" err_has 'set embed, too'
+    ok "an even window" exits 3 "$sesame" finetune $tag --embed word --encoder window --set window_size=4 -o "$tmp/x"
+    ok "odd" err_has 'expected an odd number of words'
+}
+
 # Language models of text, characters and words: tiny ones, trained for a few steps.
 awk 'BEGIN { for (i = 0; i < 60; i++) print i % 2 ? "anna good lives in paris ." : "bob bad lives in londons ." }' >"$tmp/text"
 for type in "bpe 257 bytes" "wordlevel 50 words"; do
@@ -84,6 +104,21 @@ flair="-p flair-lm --set hidden_size=24 --set embedding_size=8 --objective bptt 
     ok "all" exits 0 "$sesame" finetune $tag --embed "elmo:$tmp/elmo,flair:$tmp/flair,flair:$tmp/backward,lm:$tmp/awd,lm:$tmp/gpt2" -o "$tmp/lms"
     ok "learned" above "$(score eval_f1 "$tmp/lms/all_results.json")" 0.95
     ok "their sizes" grep -q '"vector_size": 86' "$tmp/lms/config.json" # 10 + 24 + 24 + 12 + 16
+    # TagLM: the states of language models enter after the first layer.
+    lms="elmo:$tmp/elmo,static:$tmp/static.txt,lm:$tmp/awd,char"
+    printf '%s 1 0 0\n' anna bob >"$tmp/static.txt"
+    ok "TagLM" exits 0 "$sesame" finetune $tag --embed "$lms" --lm-layer 1 -o "$tmp/taglm"
+    ok "learned" above "$(score eval_f1 "$tmp/taglm/all_results.json")" 0.95
+    ok "two layers" grep -q '"num_hidden_layers": 2' "$tmp/taglm/config.json"
+    ok "columns of language models" grep -q '"lm_size": 22' "$tmp/taglm/config.json" # 10 + 12
+    ok "the same score" exits 0 "$sesame" eval "$tmp/taglm" "$tmp/tags.txt" --task tag --json
+    ok "score" test "$(score eval_f1 "$tmp/out")" = "$(score eval_f1 "$tmp/taglm/eval_results.json")"
+    ok "no language model" exits 2 "$sesame" finetune $tag --embed char --lm-layer 1 -o "$tmp/x"
+    ok "add one" err_has 'no embedding is a language model'
+    ok "nothing at the input" exits 3 "$sesame" finetune $tag --embed "lm:$tmp/awd" --lm-layer 1 -o "$tmp/x"
+    ok "the first layer" err_has 'a word has no vector'
+    ok "above the last layer" exits 3 "$sesame" finetune $tag --embed "char,lm:$tmp/awd" --lm-layer 2 --set num_hidden_layers=2 -o "$tmp/x"
+    ok "less" err_has 'expected less than'
     rm -r "$tmp/elmo" "$tmp/backward"
     ok "self-contained" exits 0 "$sesame" ner -m "$tmp/lms" -a simple --json "anna good lives in paris ."
     ok "finds" out_has '"entity_group": "LOC".*"word": "paris"'
@@ -113,6 +148,60 @@ ok "the same bits" cmp "$tmp/half/model.safetensors" "$tmp/whole/model.safetenso
 # shellcheck disable=SC2086
 ok "resumed with other embeddings" exits 3 "$sesame" finetune $run --embed word,char --steps 9 --save-every 2 --schedule constant --warmup 0 --resume -o "$tmp/half"
 ok "named" err_has 'started with embed "char,word", not "word,char"'
+
+# Cross-View Training: few labeled and many unlabeled sentences, resumed bit for bit.
+head -n 14 "$tmp/tags.txt" >"$tmp/few.txt"
+cut -d ' ' -f 1 "$tmp/tags.txt" >"$tmp/plain.txt"
+view="--task ner --embed word,char --train $tmp/few.txt --unlabeled $tmp/plain.txt --threads 1 --batch-size 2 --lr 0.01 --epochs 9 --save-every 6 --keep 9"
+# shellcheck disable=SC2086
+{
+    ok "cross-view" exits 0 "$sesame" finetune $view -o "$tmp/view"
+    ok "no CRF" sh -c "! grep -q sesame_crf '$tmp/view/config.json'"
+    ok "two layers" grep -q '"num_hidden_layers": 2' "$tmp/view/config.json"
+    mkdir "$tmp/view2" && cp -r "$tmp/view/checkpoint-6" "$tmp/view2/"
+    ok "resumed" exits 0 "$sesame" finetune $view --resume -o "$tmp/view2"
+    ok "the same bits" cmp "$tmp/view/model.safetensors" "$tmp/view2/model.safetensors"
+    ok "tags" exits 0 "$sesame" ner -m "$tmp/view" "anna good lives in paris ."
+    ok "without unlabeled data" exits 0 "$sesame" finetune --task ner --embed word,char --train "$tmp/few.txt" --threads 1 --batch-size 2 --lr 0.01 --epochs 1 -o "$tmp/plain"
+    rm "$tmp/view2/all_results.json" && head -n 10 "$tmp/plain.txt" >"$tmp/other.txt"
+    ok "other data" exits 3 "$sesame" finetune $view --unlabeled "$tmp/other.txt" --resume -o "$tmp/view2"
+    ok "named" err_has 'unlabeled_examples'
+    ok "with a CRF" exits 2 "$sesame" finetune $view --crf -o "$tmp/x"
+    ok "leave it out" err_has 'leave out crf'
+    ok "another task" exits 2 "$sesame" finetune $small --task classify --unlabeled "$tmp/plain.txt" --train "$tmp/train.tsv" -o "$tmp/x"
+    ok "tag only" err_has 'the task must be tag'
+    ok "another model" exits 3 "$sesame" finetune $small --task ner --unlabeled "$tmp/plain.txt" --train "$tmp/tags.txt" -o "$tmp/x"
+    ok "what it needs" err_has 'needs a tagger with a bidirectional LSTM'
+}
+
+# An explicit learning rate is kept, also if it is the default of other models.
+run="--task ner --threads 1 --train $tmp/tags.txt --steps 1 --embed char"
+# shellcheck disable=SC2086
+ok "a given rate" exits 0 "$sesame" finetune $run --lr 5e-5 --schedule constant --warmup 0 -o "$tmp/rate"
+ok "kept" grep -Eq '"(learning_rate|lr)": 5e-0?5' "$tmp/rate/trainer_state.json"
+# shellcheck disable=SC2086
+ok "no rate" exits 0 "$sesame" finetune $run --schedule constant --warmup 0 -o "$tmp/default"
+ok "the tagger's" grep -Eq '"(learning_rate|lr)": 0.002' "$tmp/default/trainer_state.json"
+
+# Words of 5,000 letters, several empty lines between sentences, empty texts, 100,000 words.
+long=$(awk 'BEGIN { for (i = 0; i < 5000; i++) printf "\303\244" }')
+{ printf '\n\n\n%s N I-PER\nx O O\n\n\n\n' "$long" && cat "$tmp/tags.txt" && printf '\n\n'; } >"$tmp/long.txt"
+awk 'BEGIN { for (i = 0; i < 100000; i++) printf "anna " }' >"$tmp/huge.txt"
+for encoder in bilstm window sentence; do
+    ok "long words: $encoder" exits 0 "$sesame" finetune --task ner --embed word,char,caps --encoder $encoder --train "$tmp/long.txt" --lr 0.01 --epochs 6 \
+        --batch-size 8 --threads 1 -o "$tmp/long-$encoder"
+    ok "in a text" exits 0 "$sesame" ner -m "$tmp/long-$encoder" -a simple --json "$long lives in paris"
+    ok "a result" out_has '"start": '
+    ok "no words" exits 0 "$sesame" ner -m "$tmp/long-$encoder" --json ""
+done
+ok "100,000 words" exits 0 "$sesame" ner -m "$tmp/long-bilstm" -a simple --json -f "$tmp/huge.txt"
+ok "to the last one" out_has '"end": 4999[0-9][0-9]'
+cut -d ' ' -f 1 "$tmp/tags.txt" >"$tmp/words.txt"
+ok "a column only" exits 3 "$sesame" finetune --task ner --embed word --train "$tmp/words.txt" --steps 1 -o "$tmp/x"
+ok "named" err_has 'expected a token and its tag'
+printf 'anna 3e38 3e38\nlives 1 2\n' >"$tmp/large.txt"
+ok "infinity" exits 3 "$sesame" finetune --task ner --embed "static:$tmp/large.txt,char" --train "$tmp/tags.txt" --steps 3 --threads 1 -o "$tmp/infinite"
+ok "update and tensor" err_has 'update 1, epoch 1, batch 1.*the loss is nan: NaN or infinity in the'
 
 # Bad input.
 # shellcheck disable=SC2086

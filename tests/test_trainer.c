@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static char folder[64];
+
 /* The expected result: an uninterrupted run without a folder. */
 static ses_real *undisturbed(int threads, size_t *n, watch *w)
 {

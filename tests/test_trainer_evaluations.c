@@ -5,6 +5,8 @@
 #include <math.h>
 #include <unistd.h>
 
+static char folder[64];
+
 static void prepare_plateau(run *r, ses_err *e)
 {
     run_prepare(r, 1, folder);

@@ -9,8 +9,6 @@
 
 enum { BATCH = 3, ACCUMULATE = 2, EPOCHS = 2, BATCHES = 10, UPDATES = 6 };
 
-static char folder[64];
-
 typedef struct run {
     ses_device *dev;
     ses_json_doc *config;

@@ -17,13 +17,14 @@ typedef struct ses_comm ses_comm;
 typedef struct ses_comm_options {
     /* "auto": from the environment (mpirun, srun, torchrun), "none": one rank, "mpi", "tcp". NULL: auto */
     const char *transport;
-    /* Seconds without a heartbeat after which a rank counts as lost; 0: 30. */
+    /* Seconds without a heartbeat after which a rank counts as lost; 0: 30. Ranks have ten
+     * times as long to join. */
     double timeout;
     /* Seconds that a rank may make no progress while others wait for it, heartbeats or not; 0: 1800. */
     double stall_timeout;
 } ses_comm_options;
 
-/* Joins the ranks that a launcher started: blocks until all have joined. Without a launcher, one rank. Fails
+/* Joins the ranks that a launcher started: blocks until all have joined. No launcher: one rank. Fails
  * with SES_EIO if they do not all join in time, with SES_EUNSUPPORTED if a library is missing. */
 ses_comm *ses_comm_open(const ses_comm_options *o, ses_err *e);
 void ses_comm_free(ses_comm *c); /* c may be NULL */

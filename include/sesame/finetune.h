@@ -95,7 +95,8 @@ typedef struct ses_finetune_task_options {
     int64_t max_target; /* rewrite: maximum tokens of the output */
     int64_t num_beams;  /* rewrite: beams of evaluation and prediction; 0: as in generation_config.json */
     const char *src_lang, *tgt_lang; /* rewrite: language tokens, "en_XX"; or NULL */
-    const char *loss;          /* embed: negatives, softmax, cosine, contrastive, triplet; NULL: negatives */
+    const char *loss;          /* embed: negatives, softmax, cosine, contrastive, triplet; NULL: negatives;
+                                * continue: causal, autoencoder; NULL: causal */
     const char *pooling;       /* embed: cls, max, mean, ...; NULL: as in the folder, else mean */
     double margin;             /* embed: margin of the loss; negative: 5 for triplet, 0.5 for contrastive */
     double cosine_temperature; /* embed: divides the cosines of `negatives` */
@@ -134,6 +135,9 @@ typedef struct ses_transfer_options {
     double dropout, attention_dropout, classifier_dropout; /* negative: as in config.json */
 } ses_transfer_options;
 
+/* Learning rate of taggers of words unless another one is given by name. */
+#define SES_TAGGER_LR 0.002
+
 typedef struct ses_finetune_options {
     const char *model;  /* folder or name of the pretrained model, see ses_model_resolve */
     const char *config; /* instead of model: random weights by a config.json, or a preset ("bert-mini") */
@@ -143,13 +147,19 @@ typedef struct ses_finetune_options {
     const char *const *set; /* [n_set] "KEY=VALUE": changes of the config, e.g. of dropout rates */
     size_t n_set;
     /* Instead of all three, for the task tag: a new tagger on these embeddings of words, ',' between:
-     * "static:FILE", "transformer:DIR", "word", "char". */
+     * "static:FILE", "transformer:DIR", "word", "char". Set a learning rate for a new model, as
+     * SES_TAGGER_LR. */
     const char *embed;
+    const char *encoder; /* with embed: "bilstm", "window" or "sentence"; NULL: bilstm */
+    int64_t lm_layer;    /* with embed: language models enter after this layer (TagLM: 1); 0: at the input */
     const char *tokenizer; /* folder or file; NULL: the model's */
     /* with config: file of word vectors that become the first token vectors; NULL: random */
     const char *vectors;
 
     const char *train, *eval; /* labeled files; eval may be NULL: no evaluation */
+    /* tag: a file of sentences in the format of `train`, whose labels are ignored; Cross-View Training takes
+     * turns with the labeled batches. NULL: none. */
+    const char *unlabeled;
     /* Instead of the files: examples in memory, see ses_examples_new. Their labels may be reordered: if
      * the model has the same labels, its order is kept, and evaluation labels get the order of the
      * training labels. */

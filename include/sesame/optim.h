@@ -81,11 +81,13 @@ void ses_optim_average_from(ses_optim *o, int64_t steps);
  * allocated and starts at zero. Fails if memory runs out or a group is out of range. */
 bool ses_optim_regroup(ses_optim *o, ses_err *e);
 
-/* The state as buffers, for checkpoints. A resumed optimizer needs these and ses_optim_set_steps. */
+/* The state as buffers, for checkpoints. A resumed optimizer needs these and ses_optim_set_steps. In
+ * distributed training every rank lists all buffers in the same order and holds a slice of each. */
 typedef struct ses_optim_state {
     const char *param, *kind; /* "layer.0.ffn.up.weight", "m" */
-    ses_real *data;           /* [n], on the device; borrowed and writable */
+    ses_real *data; /* [n], on the device; borrowed and writable; NULL: this rank holds no element */
     int64_t n;
+    int64_t offset, total; /* data is elements offset .. offset + n - 1 of `total`; one rank: all of them */
 } ses_optim_state;
 size_t ses_optim_state_count(const ses_optim *o);
 ses_optim_state ses_optim_state_at(const ses_optim *o, size_t i); /* i < ses_optim_state_count */

@@ -43,13 +43,22 @@ typedef struct ses_trainer_options {
     int64_t accumulate; /* batches per update and lane; 0: 1. An epoch's last update may have fewer */
     /* Distributed training. An update sums lanes x accumulate batches: lane i takes the i-th run of
      * `accumulate` batches, and the sums of the lanes are added by a fixed binary tree. Each rank computes
-     * consecutive lanes, so the result depends on `lanes`, not on the number of ranks. With lanes above 1 a
-     * step is an update. */
+     * consecutive lanes, so the result depends on `lanes`, not on the number of ranks. A step is an update
+     * if lanes is above 1. */
     ses_comm *comm; /* NULL: one rank */
     int64_t lanes;  /* at least the number of ranks; 0: the number of ranks */
     /* Weights each batch by its number of predictions, as one large batch would; false: the mean of the
      * batches' mean losses, as in transformers. */
     bool weight_by_tokens;
+    /* The number of predictions whose mean `loss` is, for weight_by_tokens; ctx: loss_ctx. Negative: the loss
+     * is not such a mean. NULL: unknown if loss is set, else the labels of the model's first head. */
+    int64_t (*predictions)(void *ctx, const ses_batch *b);
+    /* Gradients are sent in buckets of this many elements; 0: 6,553,600 (26 MB). The bits are the same. */
+    int64_t bucket;
+    /* Rounds gradients to bf16 before they are sent to another rank: half the bytes. The ranks still agree,
+     * but the result depends on their number: sums inside a rank are not rounded. No effect on one rank. */
+    bool comm_bf16;
+    bool no_overlap; /* send gradients after the backward pass, not during it. The bits are the same */
     double epochs;   /* length of the run, if updates is 0 */
     int64_t updates; /* length of the run in optimizer steps; 0: epochs */
     uint64_t seed;
@@ -78,11 +87,12 @@ typedef struct ses_train_state {
     int64_t accumulated;                         /* batches accumulated since the last update */
     int64_t updates, batches, sequences, tokens; /* done so far */
     int64_t evaluated, saved;                    /* `updates` at the last evaluation, checkpoint; -1: none */
-    double accumulated_loss;                     /* sum over the accumulated batches */
-    double best;                                 /* best metric; NaN: none yet */
-    int64_t best_update, bad_evals; /* its update, or -1; evaluations since without improvement */
-    int64_t average_from;           /* `updates` when asgd's trigger started its average; 0: not yet */
-    int64_t decays, decay_evals;    /* schedule plateau: decays; bad evaluations since the last one */
+    double accumulated_loss; /* sum over the accumulated batches, times their predictions if weighted */
+    double best;             /* best metric; NaN: none yet */
+    int64_t best_update, bad_evals;  /* its update, or -1; evaluations since without improvement */
+    int64_t accumulated_predictions; /* predictions of the accumulated batches, if weighted by them */
+    int64_t average_from;            /* `updates` when asgd's trigger started its average; 0: not yet */
+    int64_t decays, decay_evals;     /* schedule plateau: decays; bad evaluations since the last one */
 } ses_train_state;
 
 /* The result of one batch. */
@@ -100,8 +110,9 @@ typedef struct ses_step_result {
 ses_trainer *ses_trainer_new(const ses_trainer_options *o, ses_err *e);
 void ses_trainer_free(ses_trainer *t); /* t may be NULL */
 
-/* Trains one batch: forward, backward and, if due, an optimizer step. On failure the state is that before the
- * batch, but gradients may have been added: resume from a checkpoint. */
+/* Trains one batch: forward, backward and, if due, an optimizer step; with more than one lane, the batches of
+ * one update: `accumulated` stays 0, and `out` has their sums and means. On failure the state is that
+ * before the batch, but gradients may have been added: resume from a checkpoint. */
 bool ses_trainer_step(ses_trainer *t, ses_step_result *out, ses_err *e);
 
 bool ses_trainer_done(const ses_trainer *t); /* all updates are done */
@@ -110,6 +121,15 @@ int64_t ses_trainer_total_updates(const ses_trainer *t);
 double ses_trainer_epoch(const ses_trainer *t);      /* epochs done, with fraction */
 size_t ses_trainer_tape_bytes(const ses_trainer *t); /* memory of activations */
 ses_optim *ses_trainer_optim(const ses_trainer *t);  /* the model's */
+
+/* Distributed training. All ranks call these together; with one rank they do nothing but the swap.
+ *
+ * On a device with bf16 activations the f32 weights that a rank does not own are outdated during training:
+ * ses_trainer_gather_weights makes them current, e.g. before they are saved or evaluated in f32. On other
+ * devices they always are. ses_trainer_swap_average is ses_optim_swap_ema of the model's optimizer, and
+ * sends the weights to all ranks. */
+bool ses_trainer_gather_weights(ses_trainer *t, ses_err *e);
+bool ses_trainer_swap_average(ses_trainer *t, ses_err *e);
 
 /* Appends an entry to log_history of trainer_state.json (transformers' format). members: the members of a
  * JSON object without the braces. Fails if memory runs out. */
@@ -123,7 +143,8 @@ typedef struct ses_trainer_hooks {
     bool (*should_stop)(void *ctx);
     /* Evaluates the model: sets *metric, or NaN for no "best" checkpoint. False fails the run. */
     bool (*evaluate)(void *ctx, double *metric, ses_err *e);
-    /* Writes further files into dir, a checkpoint that is being saved; none may start with '.'. */
+    /* Writes further files into dir, a checkpoint that is being saved; none may start with '.'. Called on all
+     * ranks; dir is NULL except on rank 0. */
     bool (*add_files)(void *ctx, const char *dir, ses_err *e);
     void (*on_saved)(void *ctx, const char *dir); /* after each checkpoint */
 } ses_trainer_hooks;

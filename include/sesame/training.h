@@ -22,7 +22,7 @@ typedef struct ses_training_options {
     /* Distributed training: see ses_trainer_options. */
     ses_comm *comm;
     int64_t lanes;
-    bool weight_by_tokens;
+    bool weight_by_tokens, comm_bf16;
 
     /* Optimizer. */
     const char *optimizer, *schedule; /* names of sesame/optim.h and sesame/schedule.h; NULL: adamw, linear */

@@ -45,6 +45,7 @@ struct ses_command {
     /* Opens the options of an earlier call that are the defaults of this one: an object with a member
      * "options". NULL without an error: there are none. The pointer itself may be NULL. */
     ses_json_doc *(*open_stored)(const ses_call *c, ses_err *e);
+    bool uses_ranks; /* mpirun, srun and torchrun start one run of several processes: rank 0 prints errors */
     /* Writes data to stdout and messages to stderr. false with an error in e: main prints it and picks
      * the exit code; false without one: the command has reported the failure (exit 1), or
      * a signal has stopped it (128 + its number). */

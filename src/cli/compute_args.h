@@ -23,13 +23,13 @@ extern const ses_opt_table ses_device_option_table; /* the same without --json *
 #define SES_OPT_JSON(struct_, field)                                                             \
     {                                                                                            \
         .name = "json", .letter = 'j', .type = SES_OPT_FLAG, .offset = offsetof(struct_, field), \
-        .help = "write JSON instead of text"                                                     \
+        .of_call = true, .help = "write JSON instead of text"                                    \
     }
 
 #define SES_OPT_THREADS(struct_, field)                                                            \
     {                                                                                              \
         .name = "threads", .letter = 't', .type = SES_OPT_INT, .offset = offsetof(struct_, field), \
-        .def = "0", .min = 0, .max = 1024, .env = "SESAME_THREADS",                                \
+        .def = "0", .min = 0, .max = 1024, .env = "SESAME_THREADS", .of_call = true,               \
         .help = "worker threads; 0: one per core"                                                  \
     }
 

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "analysis/analysis.h"
 #include "base/alloc.h"
+#include "cli/train/rank_args.h"
 #include "cli/train/train_monitor.h"
 #include "command.h"
 #include "model_args.h"
@@ -186,6 +187,7 @@ static int exit_code(const ses_err *e)
 static void report(const ses_err *e, const ses_command *cmd)
 {
     if (e->code == SES_OK) return; /* the command has reported it */
+    if (cmd && cmd->uses_ranks && ses_rank_is_other()) return;
     fputs("sesame: ", stderr);
     ses_put_escaped(stderr, e->msg);
     putc('\n', stderr);

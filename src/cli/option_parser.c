@@ -189,11 +189,11 @@ static bool set_stored(const ses_opt *o, void *args, const ses_json *v, ses_err 
 bool ses_options_parse_stored(const ses_opt_group *group, size_t n_groups, const ses_json *stored,
                               char **argv, int *n_operands, ses_err *e)
 {
-    static const char *const own[] = { "output", "resume", "overwrite", "grid", "seeds", "json" };
+    static const char *const own[] = { "output", "grid", "seeds" };
     const ses_opt *o;
     if (!set_defaults(group, n_groups, e)) return false;
     for (ses_opt_iter it = ses_opt_begin(group->opt, group->n); (o = ses_opt_next(&it));) {
-        const ses_json *v = ses_json_get(stored, o->name);
+        const ses_json *v = o->of_call ? NULL : ses_json_get(stored, o->name);
         for (size_t i = 0; i < SES_LEN(own); i++)
             if (!strcmp(o->name, own[i])) v = NULL;
         if (v && !set_stored(o, group->args, v, e)) return false;

@@ -36,6 +36,7 @@ void ses_options_put_members(const ses_opt *opt, size_t n, const void *args, ses
 {
     const ses_opt *o;
     for (ses_opt_iter it = ses_opt_begin(opt, n); (o = ses_opt_next(&it));) {
+        if (o->of_call) continue;
         ses_json_put_key(w, o->name);
         put_value(o, (const char *)args + o->offset, w);
     }
@@ -121,6 +122,7 @@ void ses_options_put_command_line(const ses_opt *opt, size_t n, const void *args
         value def = default_of(o);
         const char *word;
         size_t len;
+        if (o->of_call) continue;
         switch (o->type) {
         case SES_OPT_FLAG:
             if (*(const bool *)at) ses_buf_appendf(out, " --%s", o->name);

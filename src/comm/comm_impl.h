@@ -20,6 +20,9 @@ typedef struct ses_comm_block {
     size_t bytes; /* 0: none */
 } ses_comm_block;
 
+/* Index among the ranks of this machine, to choose a GPU ("cuda:LOCAL"); -1: unknown. */
+int ses_comm_local_rank(const ses_comm *c);
+
 /* Sends send[r] to rank r and receives recv[r] from it, for every r (MPI_Alltoallv). The sizes of a pair of
  * ranks agree. The block of the own rank is copied, unless both addresses are equal. Arrays of `size`. */
 bool ses_comm_exchange(ses_comm *c, ses_device *dev, const ses_comm_block *send, const ses_comm_block *recv,
@@ -50,8 +53,14 @@ bool ses_comm_all_ok(ses_comm *c, bool ok, ses_err *e);
 bool ses_comm_agree(ses_comm *c, const char *what, const char *text, ses_err *e);
 
 /* Attaches a GPU: exchange and allgather of its memory go through NCCL if it is found, else through host
- * memory. All ranks call it. Does nothing for a CPU. */
+ * memory. All ranks call it. Does nothing for a CPU. The device must outlive the communicator. */
 bool ses_comm_attach_device(ses_comm *c, ses_device *dev, ses_err *e);
+
+/* Why GPU memory goes through host memory; "" if it does not, or no GPU is attached. */
+const char *ses_comm_device_notice(const ses_comm *c);
+int ses_comm_nccl_version(const ses_comm *c); /* 22809: 2.28.9; 0: NCCL is not installed */
+/* The version of the transport's library, "Open MPI v4.1.4"; "" if it uses none. */
+const char *ses_comm_library(const ses_comm *c);
 
 /* The update that is being computed, for errors and heartbeats. */
 void ses_comm_set_update(ses_comm *c, int64_t update);
@@ -59,5 +68,9 @@ void ses_comm_set_update(ses_comm *c, int64_t update);
 /* Tells the other ranks why this one ends; their pending and later calls fail. Does not block for long. Safe
  * after another failure, whose error it leaves in place. */
 void ses_comm_abort(ses_comm *c, const ses_err *why);
+
+/* Whether this rank reports errors for the whole run: true on one of the ranks that are left, rank 0 unless
+ * it is lost. */
+bool ses_comm_should_report(const ses_comm *c);
 
 #endif

@@ -212,6 +212,9 @@ ses_document ses_corpus_document(const ses_corpus *c, int64_t i)
                            .held_out = ses_corpus_is_held_out(d->hash, c->head.held_out_fraction) };
 }
 
+const ses_corpus_header *ses_corpus_header_of(const ses_corpus *c) { return &c->head; }
+uint64_t ses_corpus_document_hash(const ses_corpus *c, int64_t i) { return c->document[i].hash; }
+
 int64_t ses_corpus_sentence_start(const ses_corpus *c, const ses_document *d, int64_t s)
 {
     return s < d->n_sentences ? (int64_t)c->sentence[d->first_sentence + s] : d->n_tokens;

@@ -4,9 +4,9 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/thread_pool.h"
-#include "corpus_spool.h"
+#include "corpus_part.h"
 #include "corpus_text.h"
-#include "corpus_tokens.h"
+#include "corpus_writer.h"
 #include "sesame/json.h"
 
 #include <inttypes.h>
@@ -19,105 +19,16 @@ enum {
     CHECKPOINT = 64 << 20
 }; /* bytes of text tokenized at once; between two checkpoints */
 
-/* Set of document hashes, which need no further hashing. */
-typedef struct seen {
-    uint64_t *slot; /* 0: free */
-    size_t n, slots;
-} seen;
-
 typedef struct build {
     const ses_corpus_options *o;
-    ses_build_progress at;
-    ses_spool spool;
-    seen seen;
+    const ses_corpus_range *range; /* [n_files] parts of the files; NULL: all of them */
+    ses_corpus_writer w;
     ses_thread_pool *pool;
     int threads;
     ses_corpus_worker *worker;
     ses_texts texts;
     uint64_t saved, done, total; /* bytes of text at the last checkpoint; of the files read; of all files */
 } build;
-
-/* ---- duplicates ---- */
-
-static bool seen_add(seen *s, uint64_t hash, bool *fresh, ses_err *e)
-{
-    if (2 * s->n >= s->slots) {
-        seen old = *s;
-        s->slots = old.slots ? 2 * old.slots : 1024;
-        s->slot = ses_alloc_array(s->slots, sizeof *s->slot, e);
-        if (!s->slot) return *s = old, false;
-        s->n = 0;
-        for (size_t i = 0; i < old.slots; i++)
-            if (old.slot[i]) seen_add(s, old.slot[i], fresh, e);
-        ses_free(old.slot);
-    }
-    if (!hash) hash = 1;
-    size_t i = hash & (s->slots - 1);
-    while (s->slot[i] && s->slot[i] != hash) i = (i + 1) & (s->slots - 1);
-    *fresh = !s->slot[i];
-    if (*fresh) s->slot[i] = hash, s->n++;
-    return true;
-}
-
-static bool add_existing(void *ctx, const ses_corpus_entry *d, ses_err *e)
-{
-    bool fresh;
-    return seen_add(ctx, d->hash, &fresh, e);
-}
-
-/* ---- writing ---- */
-
-static bool put_tokens(build *b, const ses_corpus_text *t, ses_err *e)
-{
-    ses_spool *s = &b->spool;
-    char block[1024];
-    size_t n = (size_t)t->tokens;
-    bool ok = true;
-    if (b->at.head.id_bytes == 4) ok = ses_spool_put(s, PART_TOKENS, t->id, n * sizeof *t->id, e);
-    for (size_t i = 0; i < n && b->at.head.id_bytes == 2 && ok;) {
-        size_t k = 0;
-        for (; k < sizeof block / 2 && i < n; k++, i++) {
-            uint16_t id = (uint16_t)t->id[i];
-            memcpy(block + 2 * k, &id, 2);
-        }
-        ok = ses_spool_put(s, PART_TOKENS, block, 2 * k, e);
-    }
-    for (size_t i = 0; i < n && ok;) {
-        size_t k = 0;
-        for (; k < sizeof block && i < n; k++) {
-            unsigned bits = 0;
-            for (int bit = 0; bit < 8 && i < n; bit++, i++) bits |= (unsigned)t->word[i] << bit;
-            block[k] = (char)bits;
-        }
-        ok = ses_spool_put(s, PART_WORDS, block, k, e);
-    }
-    return ok && ses_spool_put(s, PART_SENTENCES, t->sentence, (size_t)t->sentences * sizeof *t->sentence, e);
-}
-
-static bool put_document(build *b, const ses_corpus_text *t, ses_err *e)
-{
-    ses_corpus_header *h = &b->at.head;
-    bool fresh = true;
-    h->bytes += t->bytes;
-    h->bad_lines += t->bad_lines;
-    if (!t->tokens) return h->empty++, true;
-    if (!b->o->keep_duplicates && !seen_add(&b->seen, t->hash, &fresh, e)) return false;
-    if (!fresh) return h->duplicates++, true;
-    if (t->continues) h->split_documents++;
-    ses_corpus_entry d = { h->tokens, h->sentences, t->hash };
-    if (h->documents == UINT32_MAX)
-        return ses_fail(e, SES_EARG, "more than %" PRIu32 " documents", UINT32_MAX);
-    if (!put_tokens(b, t, e) || !ses_spool_put(&b->spool, PART_DOCUMENTS, &d, sizeof d, e)) return false;
-    h->tokens += (uint64_t)t->tokens;
-    h->sentences += (uint64_t)t->sentences;
-    h->unknown += (uint64_t)t->unknown;
-    h->documents++;
-    if (ses_corpus_is_held_out(t->hash, h->held_out_fraction))
-        h->held_out++, h->held_out_tokens += (uint64_t)t->tokens;
-    static const char zero[8] = { 0 }; /* the bits of the next document begin at a new byte */
-    return ses_spool_put(&b->spool, PART_WORDS, zero,
-                         (size_t)(h->tokens / 8 + h->documents - b->spool.size[PART_WORDS]), e);
-}
 
 /* ---- a chunk ---- */
 
@@ -153,24 +64,24 @@ static bool build_chunk(build *b, const char *path, ses_err *e)
         const ses_corpus_worker *k = &b->worker[w];
         for (size_t i = 0; i < k->n_out; i++) {
             ses_corpus_text t = ses_corpus_worker_text(k, i);
-            if (!put_document(b, &t, e)) return false;
+            if (!ses_corpus_writer_put(&b->w, &t, e)) return false;
         }
         if (k->failed) {
             if (e) *e = k->e;
             return ses_wrap(e, "%s", path);
         }
     }
-    b->at.offset = b->texts.offset;
-    b->at.line = b->texts.line;
+    b->w.at.offset = b->texts.offset;
+    b->w.at.line = b->texts.line;
     return true;
 }
 
 static bool report_progress(build *b, uint64_t in_file, ses_err *e)
 {
     if (!b->o->progress || b->o->progress(b->o->ctx, b->done + in_file, b->total)) return true;
-    if (!ses_spool_checkpoint(&b->spool, &b->at, e)) return false;
+    if (!ses_spool_checkpoint(&b->w.spool, &b->w.at, e)) return false;
     return ses_fail(e, SES_EIO, "stopped after %" PRIu64 " documents; run the same command to resume",
-                    b->at.head.documents);
+                    b->w.at.head.documents);
 }
 
 static bool is_jsonl(const ses_corpus_options *o, const char *path)
@@ -180,16 +91,28 @@ static bool is_jsonl(const ses_corpus_options *o, const char *path)
            ses_input_stream_has_suffix(path, ".json");
 }
 
-static bool build_file(build *b, const char *path, ses_err *e)
+/* Opens a file where the build continues, and limits it to its part. */
+static bool open_texts(build *b, size_t file, const char *path, bool json, ses_err *e)
+{
+    uint64_t begin = 0, end = UINT64_MAX;
+    if (b->range && !(ses_texts_border(path, json, b->range[file].begin, &begin, e) &&
+                      ses_texts_border(path, json, b->range[file].end, &end, e)))
+        return false;
+    if (b->w.at.offset < begin) b->w.at.offset = begin;
+    b->texts.limit = end;
+    return ses_texts_open(&b->texts, path, json, b->w.at.offset, b->w.at.line, e);
+}
+
+static bool build_file(build *b, size_t file, const char *path, ses_err *e)
 {
     bool json = is_jsonl(b->o, path);
     for (int i = 0; i < b->threads; i++) b->worker[i].json = json;
-    bool ok = ses_texts_open(&b->texts, path, json, b->at.offset, b->at.line, e) || ses_wrap(e, "%s", path);
+    bool ok = open_texts(b, file, path, json, e) || ses_wrap(e, "%s", path);
     while (ok && !(b->texts.end && b->texts.used == b->texts.buf.len)) {
         ok = build_chunk(b, path, e);
-        if (ok && b->at.head.bytes - b->saved >= CHECKPOINT) {
-            ok = ses_spool_checkpoint(&b->spool, &b->at, e);
-            b->saved = b->at.head.bytes;
+        if (ok && b->w.at.head.bytes - b->saved >= CHECKPOINT) {
+            ok = ses_spool_checkpoint(&b->w.spool, &b->w.at, e);
+            b->saved = b->w.at.head.bytes;
         }
         ok = ok && report_progress(b, b->texts.in ? ses_input_stream_consumed(b->texts.in) : 0, e);
     }
@@ -207,7 +130,7 @@ static char *settings_of(build *b, ses_err *e)
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return NULL;
     ses_json_begin_array(w);
-    snprintf(hex, sizeof hex, "%016" PRIx64, b->at.head.tokenizer);
+    snprintf(hex, sizeof hex, "%016" PRIx64, b->w.at.head.tokenizer);
     ses_json_put_string(w, hex);
     for (size_t i = 0; i < o->n_files; i++) {
         struct stat st = { 0 };
@@ -223,6 +146,10 @@ static char *settings_of(build *b, ses_err *e)
     ses_json_put_bool(w, o->keep_duplicates);
     ses_json_put_bool(w, o->newline_tokens);
     ses_json_put_real(w, o->held_out_fraction);
+    for (size_t i = 0; b->range && i < o->n_files; i++) {
+        ses_json_put_uint(w, b->range[i].begin);
+        ses_json_put_uint(w, b->range[i].end);
+    }
     ses_json_end_array(w);
     const char *text = ses_json_writer_text(w, NULL, e);
     if (text) copy = ses_strdup(text, e);
@@ -233,7 +160,7 @@ static char *settings_of(build *b, ses_err *e)
 static bool prepare(build *b, ses_err *e)
 {
     const ses_corpus_options *o = b->o;
-    ses_corpus_header *h = &b->at.head;
+    ses_corpus_header *h = &b->w.at.head;
     int64_t vocab = ses_tokenizer_vocab_size(o->tokenizer);
     h->vocab = (uint64_t)vocab;
     h->id_bytes = vocab <= 65536 ? 2 : 4;
@@ -258,44 +185,53 @@ static void build_free(build *b)
     ses_free(b->worker);
     ses_thread_pool_free(b->pool);
     ses_texts_free(&b->texts);
-    ses_free(b->seen.slot);
-    ses_spool_free(&b->spool);
+    ses_corpus_writer_free(&b->w);
 }
 
 static bool run(build *b, const char *path, int64_t *resumed, ses_err *e)
 {
     const ses_corpus_options *o = b->o;
     char *settings = settings_of(b, e);
-    bool ok = settings && ses_spool_open(&b->spool, path, settings, o->restart, &b->at, e);
+    bool ok = settings && ses_spool_open(&b->w.spool, path, settings, o->restart, &b->w.at, e);
     ses_free(settings);
     if (!ok) return false;
-    *resumed = (int64_t)b->at.head.documents;
-    b->saved = b->at.head.bytes;
-    if (!o->keep_duplicates &&
-        !ses_spool_documents(&b->spool, b->at.head.documents, add_existing, &b->seen, e))
-        return false;
+    *resumed = (int64_t)b->w.at.head.documents;
+    b->saved = b->w.at.head.bytes;
+    if (!ses_corpus_writer_recall(&b->w, e)) return false;
     for (size_t i = 0; i < o->n_files; i++) {
         struct stat st = { 0 };
-        if (i >= b->at.file && !build_file(b, o->files[i], e)) return false;
-        if (i >= b->at.file) b->at.offset = b->at.line = 0, b->at.file = i + 1;
+        bool none = b->range && b->range[i].begin >= b->range[i].end;
+        if (i >= b->w.at.file && !none && !build_file(b, i, o->files[i], e)) return false;
+        if (i >= b->w.at.file) b->w.at.offset = b->w.at.line = 0, b->w.at.file = i + 1;
         if (stat(o->files[i], &st) == 0 && S_ISREG(st.st_mode)) b->done += (uint64_t)st.st_size;
     }
-    if (!b->at.head.documents)
+    if (!b->w.at.head.documents && !b->range)
         return ses_fail(e, SES_EFORMAT, "no text in %s%s", o->n_files ? o->files[0] : "any file",
                         o->n_files > 1 ? " and the other files" : "");
-    return ses_spool_finish(&b->spool, path, o->overwrite, &b->at.head, e);
+    return ses_spool_finish(&b->w.spool, path, o->overwrite, &b->w.at.head, e);
 }
 
-bool ses_corpus_build(const char *path, const ses_corpus_options *o, int64_t *resumed, ses_err *e)
+bool ses_corpus_build_part(const char *path, const ses_corpus_options *o, ses_corpus_shard *part,
+                           int64_t *resumed, ses_err *e)
 {
-    build b = { .o = o };
+    build b = { .o = o, .w.keep_duplicates = o->keep_duplicates, .range = part ? part->range : NULL };
     *resumed = 0;
     bool ok = false;
     if (ses_path_exists(path) && !o->overwrite)
         ses_fail(e, SES_EIO, "%s: file exists; use the option overwrite to replace it", path);
     else
         ok = prepare(&b, e) && run(&b, path, resumed, e);
-    if (!ok && b.spool.lock && !b.spool.has_journal) ses_dir_remove(b.spool.dir, NULL);
+    if (!ok && b.w.spool.lock && !b.w.spool.has_journal) ses_dir_remove(b.w.spool.dir, NULL);
+    if (part && ok) {
+        part->split = b.w.spool.split;
+        part->n_split = b.w.spool.n_split;
+        b.w.spool.split = NULL;
+    }
     build_free(&b);
     return ok;
+}
+
+bool ses_corpus_build(const char *path, const ses_corpus_options *o, int64_t *resumed, ses_err *e)
+{
+    return ses_corpus_build_part(path, o, NULL, resumed, e);
 }

@@ -104,6 +104,9 @@ bool ses_spool_checkpoint(ses_spool *s, const ses_build_progress *at, ses_err *e
             memcpy(&value, (const char *)at + counters[i].offset, sizeof value);
             ses_json_member_uint(w, counters[i].key, value);
         }
+        ses_json_member_array(w, "cut_documents");
+        for (size_t i = 0; i < s->n_split; i++) ses_json_put_uint(w, s->split[i]);
+        ses_json_end_array(w);
         ses_json_put_key(w, "checksums");
         ses_json_begin_object(w);
         for (int i = 0; i < CORPUS_PARTS; i++) put_checksum(w, name[i], s->sum[i]);
@@ -114,6 +117,22 @@ bool ses_spool_checkpoint(ses_spool *s, const ses_build_progress *at, ses_err *e
     bool ok = ses_json_writer_save(w, s->dir, "journal.json", true, e);
     s->has_journal = s->has_journal || ok;
     return ok;
+}
+
+bool ses_spool_note_split(ses_spool *s, uint64_t document, ses_err *e)
+{
+    if (!ses_array_reserve(&s->split, &s->split_cap, s->n_split + 1, sizeof *s->split, e)) return false;
+    s->split[s->n_split++] = document;
+    return true;
+}
+
+static bool read_split(ses_spool *s, const ses_json *list, ses_err *e)
+{
+    uint64_t document;
+    for (size_t i = 0; i < ses_json_len(list); i++)
+        if (!ses_json_uint(ses_json_at(list, i), &document) || !ses_spool_note_split(s, document, e))
+            return false;
+    return true;
 }
 
 /* Reads counters and checksums from a journal; false with an error if it is damaged. */
@@ -141,7 +160,7 @@ static bool parse_journal(ses_spool *s, const ses_json *root, ses_build_progress
                         s->dir);
     for (int i = 0; i < CORPUS_PARTS; i++) ok = ok && get_checksum(sums, name[i], &s->sum[i]);
     ok = ok && get_checksum(sums, "journal", &journal) && journal == journal_checksum(s, at) &&
-         ses_corpus_layout(&at->head, layout);
+         ses_corpus_layout(&at->head, layout) && read_split(s, ses_json_get(root, "cut_documents"), e);
     return ok || ses_fail(e, SES_EFORMAT, "%s/journal.json: damaged; " RESTART, s->dir);
 }
 
@@ -268,6 +287,7 @@ void ses_spool_free(ses_spool *s)
         ses_buf_free(&s->buf[i]);
     }
     ses_dir_lock_free(s->lock);
+    ses_free(s->split);
     ses_free(s->dir);
     ses_free(s->settings);
     *s = (ses_spool){ 0 };

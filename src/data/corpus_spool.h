@@ -21,6 +21,8 @@ typedef struct ses_spool {
     uint64_t size[CORPUS_PARTS]; /* bytes, including buf */
     uint64_t sum[CORPUS_PARTS];  /* running checksum of the same bytes, without the corpus header */
     ses_buf buf[CORPUS_PARTS];
+    uint64_t *split; /* numbers of the documents that the next one continues */
+    size_t n_split, split_cap;
 } ses_spool;
 
 /* *s must be zeroed; free it even on failure. On entry at->head has the fields that are constant during the
@@ -31,6 +33,7 @@ bool ses_spool_open(ses_spool *s, const char *path, const char *settings, bool r
 void ses_spool_free(ses_spool *s); /* closes the files; the folder stays */
 
 bool ses_spool_put(ses_spool *s, int part, const void *p, size_t n, ses_err *e);
+bool ses_spool_note_split(ses_spool *s, uint64_t document, ses_err *e); /* it was too long */
 /* Syncs the parts and writes the journal. */
 bool ses_spool_checkpoint(ses_spool *s, const ses_build_progress *at, ses_err *e);
 

@@ -7,20 +7,13 @@
 
 bool ses_texts_open(ses_texts *t, const char *path, bool lines, uint64_t offset, uint64_t line, ses_err *e)
 {
-    char skipped[4096];
     t->lines = lines;
     t->in = ses_input_stream_open(path, e);
-    if (!t->in) return false;
-    while (t->offset < offset) {
-        size_t want = sizeof skipped, got;
-        if (offset - t->offset < want) want = (size_t)(offset - t->offset);
-        if (!ses_input_stream_read(t->in, skipped, want, &got, e)) return false;
-        if (!got)
-            return ses_fail(e, SES_EFORMAT,
-                            "the file has %llu bytes, fewer than the interrupted build has read",
-                            (unsigned long long)t->offset);
-        t->offset += got;
-    }
+    if (!t->in || !ses_input_stream_skip(t->in, offset, e)) return false;
+    t->offset = ses_input_stream_offset(t->in);
+    if (t->offset < offset)
+        return ses_fail(e, SES_EFORMAT, "the file has %llu bytes, fewer than the interrupted build has read",
+                        (unsigned long long)t->offset);
     t->line = line;
     return true;
 }
@@ -36,9 +29,11 @@ void ses_texts_free(ses_texts *t)
 static bool fill(ses_texts *t, size_t want, ses_err *e)
 {
     while (t->buf.len < want && !t->end) {
-        size_t got;
-        if (!ses_buf_reserve(&t->buf, want - t->buf.len)) return ses_buf_ok(&t->buf, e);
-        if (!ses_input_stream_read(t->in, t->buf.data + t->buf.len, want - t->buf.len, &got, e)) return false;
+        size_t got = 0, more = want - t->buf.len;
+        uint64_t at = ses_input_stream_offset(t->in), left = at < t->limit ? t->limit - at : 0;
+        if (t->limit && left < more) more = (size_t)left;
+        if (!ses_buf_reserve(&t->buf, more)) return ses_buf_ok(&t->buf, e);
+        if (!ses_input_stream_read(t->in, t->buf.data + t->buf.len, more, &got, e)) return false;
         t->buf.len += got;
         t->end = got == 0;
     }
@@ -50,6 +45,32 @@ static bool is_blank(const char *p, size_t n)
     for (size_t i = 0; i < n; i++)
         if (p[i] != ' ' && p[i] != '\t' && p[i] != '\r' && p[i] != '\v' && p[i] != '\f') return false;
     return true;
+}
+
+bool ses_texts_border(const char *path, bool lines, uint64_t at, uint64_t *border, ses_err *e)
+{
+    enum { CHUNK = 1 << 16 };
+    *border = at;
+    if (!at || at == UINT64_MAX) return true;
+    ses_input_stream *in = ses_input_stream_open(path, e);
+    char *block = in ? ses_alloc(CHUNK, e) : NULL;
+    bool ok = block && ses_input_stream_skip(in, at - 1, e), found = false;
+    bool starts = false, blank = false; /* a line has started at `*border`; it is blank so far */
+    size_t got = 1;
+    for (*border = at - 1; ok && got && !found;) {
+        uint64_t from = ses_input_stream_offset(in);
+        ok = ses_input_stream_read(in, block, CHUNK, &got, e);
+        for (size_t i = 0; ok && !found && i < got; i++) {
+            found = starts && (lines || (blank && block[i] == '\n'));
+            if (found) break;
+            blank = blank && is_blank(block + i, 1);
+            if (block[i] == '\n') *border = from + i + 1, starts = blank = true;
+        }
+    }
+    if (ok && !found && !(starts && blank)) *border = ses_input_stream_offset(in); /* the end */
+    ses_free(block);
+    ses_input_stream_free(in);
+    return ok;
 }
 
 static bool add(ses_texts *t, ses_text_document d, ses_err *e)

@@ -24,6 +24,7 @@ typedef struct ses_texts {
     bool end;        /* the input has ended */
     uint64_t offset; /* bytes returned so far, with the text between documents */
     uint64_t line;   /* lines in these bytes */
+    uint64_t limit;  /* set before the open: the input ends at this byte; 0: at the end of the file */
     ses_buf buf;
     size_t used; /* bytes of buf returned by the last call */
     ses_text_document *doc;
@@ -33,6 +34,10 @@ typedef struct ses_texts {
 /* *t must be zeroed; free it even on failure. Starts at byte `offset`, the start of line `line` + 1. */
 bool ses_texts_open(ses_texts *t, const char *path, bool lines, uint64_t offset, uint64_t line, ses_err *e);
 void ses_texts_free(ses_texts *t);
+
+/* The border between documents at byte `at` or later: the start of a line, of a blank one unless `lines`.
+ * *border: at most the size of the file; 0 and UINT64_MAX stay. */
+bool ses_texts_border(const char *path, bool lines, uint64_t at, uint64_t *border, ses_err *e);
 
 /* The next documents, t->doc[0, t->n), about `bytes` bytes; valid until the next call. The division into
  * documents does not depend on `bytes`. t->n == 0 with t->end: no more. */

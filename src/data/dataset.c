@@ -86,7 +86,9 @@ bool ses_dataset_add(ses_dataset *d, const ses_sequence *s, ses_err *e)
 {
     bool masked = d->target == SES_TARGET_SPAN && s->tags, tags = d->target == SES_TARGET_TAGS || masked,
          text = d->target == SES_TARGET_TEXT;
-    if (s->n < 1) return ses_fail(e, SES_EARG, "an example has no tokens");
+    if (s->n < 1)
+        return ses_fail(e, SES_EARG,
+                        "an example has no tokens: remove it, or use a tokenizer that adds a special token");
     if (!reserve(d, e) || !ses_ints_append(&d->ids, s->ids, s->n, e) ||
         !ses_ints_append(&d->segments, s->segments, s->n, e))
         return false;

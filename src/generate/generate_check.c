@@ -108,6 +108,11 @@ bool ses_generate_check_model(ses_generator *g, ses_err *e)
             "%s does not generate text: expected a class for causal language modeling or conditional "
             "generation",
             ses_model_class_name(g->model));
+    if (g->model->c.rnn.backward)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "this \"%s\" reads texts from their end to their beginning and cannot continue them: "
+                        "expected a forward model",
+                        ses_model_type(g->model));
     g->logits_name = use->output;
     g->has_encoder = use->head == &ses_head_seq2seq_lm;
     return true;

@@ -17,6 +17,7 @@ struct ses_scorer {
     const ses_model *model;
     ses_scorer_options o;
     bool masked;             /* else causal */
+    bool backward;           /* causal from the end of a text to its beginning */
     int32_t mask_id, bos_id; /* -1: none */
     const char *logits_name; /* name of the model's output */
     ses_encode_ctx *tokens;
@@ -53,6 +54,7 @@ static bool prepare(ses_scorer *s, const ses_tokenizer *t, const char *dir, ses_
                         ses_model_class_name(s->model));
     if (!ses_tokenizer_config_read(&c, dir, ses_model_type(s->model), NULL, t, e)) return false;
     s->masked = h == &ses_head_masked_lm && !s->model->class->decoder_only;
+    s->backward = s->model->c.rnn.backward;
     s->mask_id = c.role[SES_ROLE_MASK], s->bos_id = c.role[SES_ROLE_BOS];
     if (s->masked && s->mask_id < 0)
         return ses_fail(e, SES_EUNSUPPORTED, "%s: the tokenizer has no mask token", dir);
@@ -211,7 +213,18 @@ static bool reserve(ses_scorer *s, int64_t n, ses_err *e)
     return true;
 }
 
-/* Appends the tokens of a text. */
+/* Exchanges the order in which a backward model reads the text [from, to) and the order of its tokens. */
+static void reverse(ses_scorer *s, int64_t from, int64_t to)
+{
+    for (; from < --to; from++) {
+        int32_t id = s->id[from];
+        float logprob = s->logprob[from];
+        s->id[from] = s->id[to], s->id[to] = id;
+        s->logprob[from] = s->logprob[to], s->logprob[to] = logprob;
+    }
+}
+
+/* Appends the tokens of a text, in the order in which the model reads them. */
 static bool add_text(ses_scorer *s, ses_string text, ses_err *e)
 {
     if (!ses_encode(s->tokens, &(ses_input){ .text = text }, NULL, e)) return false;
@@ -222,6 +235,7 @@ static bool add_text(ses_scorer *s, ses_string text, ses_err *e)
     if (bos) s->id[s->n] = s->bos_id, s->special[s->n++] = 1;
     for (size_t i = 0; i < x->n; i++) s->special[s->n] = x->special_mask[i], s->id[s->n++] = x->id[i];
     for (int64_t i = from; i < s->n; i++) s->logprob[i] = NAN;
+    if (s->backward) reverse(s, from + bos, s->n);
     return true;
 }
 
@@ -242,6 +256,7 @@ bool ses_scorer_score(ses_scorer *s, const ses_string *text, size_t n, ses_text_
     ses_free(a);
     from = 0;
     for (size_t i = 0; ok && i < n; from += out[i++].n) {
+        if (s->backward) reverse(s, from, from + out[i].n);
         out[i].id = s->id + from;
         out[i].token_logprob = s->logprob + from;
         for (int64_t k = 0; k < out[i].n; k++)

@@ -90,6 +90,8 @@ static bool read_line(ses_conll *c, const char *s, size_t n, ses_err *e)
     if (count != c->expected)
         return ses_fail(e, SES_EFORMAT, "%zu column%s, the first token has %zu", count, count == 1 ? "" : "s",
                         c->expected);
+    if (count == 1 && c->n_want > 1)
+        return ses_fail(e, SES_EFORMAT, "1 column, expected a token and its tag with a blank or tab between");
     return add_token(c, f, count, e);
 }
 

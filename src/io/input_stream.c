@@ -50,6 +50,7 @@ struct ses_input_stream {
     unsigned char *buf; /* [INPUT] */
     window w;
     uint64_t taken;
+    uint64_t given;    /* decompressed bytes */
     uint64_t size;     /* when it was opened; 0: not a regular file */
     bool end, between; /* end of the file; between two streams */
 };
@@ -295,11 +296,8 @@ static bool decompress(ses_input_stream *p, void *buf, size_t n, size_t *got, se
     return true;
 }
 
-bool ses_input_stream_read(ses_input_stream *p, void *buf, size_t n, size_t *got, ses_err *e)
+static bool copy(ses_input_stream *p, void *buf, size_t n, size_t *got, ses_err *e)
 {
-    *got = 0;
-    if (!n) return true;
-    if (p->format) return decompress(p, buf, n, got, e);
     if (!p->w.n_in && !p->end && !fill(p, e)) return false;
     *got = n < p->w.n_in ? n : p->w.n_in;
     if (*got) memcpy(buf, p->w.in, *got);
@@ -308,10 +306,91 @@ bool ses_input_stream_read(ses_input_stream *p, void *buf, size_t n, size_t *got
     return true;
 }
 
+bool ses_input_stream_read(ses_input_stream *p, void *buf, size_t n, size_t *got, ses_err *e)
+{
+    *got = 0;
+    if (n && !(p->format ? decompress : copy)(p, buf, n, got, e)) return false;
+    p->given += *got;
+    return true;
+}
+
+/* ---- positions ---- */
+
+enum { SKIPPED = 1 << 16 };
+
+/* Reads up to byte `to` or the end; lines, if not NULL, counts the line ends. */
+static bool read_up_to(ses_input_stream *p, uint64_t to, uint64_t *lines, ses_err *e)
+{
+    char *block = ses_alloc(SKIPPED, e);
+    size_t got = block != NULL;
+    bool ok = block != NULL;
+    while (ok && got && p->given < to) {
+        ok = ses_input_stream_read(p, block, to - p->given < SKIPPED ? (size_t)(to - p->given) : SKIPPED,
+                                   &got, e);
+        size_t found = 0;
+        for (size_t i = 0; ok && lines && i < got; i++) found += block[i] == '\n';
+        if (lines) *lines += found;
+    }
+    ses_free(block);
+    return ok;
+}
+
+bool ses_input_stream_skip(ses_input_stream *p, uint64_t to, ses_err *e)
+{
+    bool seeks = !p->format && p->size && to > p->given + p->w.n_in;
+    if (!seeks) return read_up_to(p, to, NULL, e);
+    if (to > p->size) to = p->size;
+    uint64_t step = to - p->given - p->w.n_in;
+    if (lseek(p->fd, (off_t)step, SEEK_CUR) < 0) return ses_fail(e, SES_EIO, "%s", strerror(errno));
+    p->taken += p->w.n_in + step;
+    p->given = to;
+    p->w.n_in = 0;
+    return true;
+}
+
+/* Opens a file at its start. *before: the position to restore for standard input. */
+static ses_input_stream *open_start(const char *path, off_t *before, ses_err *e)
+{
+    bool in = !strcmp(path, "-");
+    *before = in ? lseek(STDIN_FILENO, 0, SEEK_CUR) : -1;
+    if (!in || (*before >= 0 && lseek(STDIN_FILENO, 0, SEEK_SET) >= 0)) return ses_input_stream_open(path, e);
+    ses_fail(e, SES_EIO, "%s", strerror(errno));
+    return NULL;
+}
+
+static bool close_start(ses_input_stream *p, off_t before, ses_err *e)
+{
+    ses_input_stream_free(p);
+    return before < 0 || lseek(STDIN_FILENO, before, SEEK_SET) >= 0 ||
+           ses_fail(e, SES_EIO, "%s", strerror(errno));
+}
+
+bool ses_input_measure(const char *path, uint64_t *bytes, bool *compressed, ses_err *e)
+{
+    off_t before;
+    ses_input_stream *p = open_start(path, &before, e);
+    if (!p) return false;
+    bool known = !p->format && p->size, ok = known || read_up_to(p, UINT64_MAX, NULL, e);
+    *bytes = known ? p->size : p->given;
+    *compressed = p->format != NULL;
+    return close_start(p, before, e) && ok;
+}
+
+bool ses_input_count_lines(const char *path, uint64_t n, uint64_t *lines, ses_err *e)
+{
+    off_t before;
+    ses_input_stream *p = open_start(path, &before, e);
+    if (!p) return false;
+    *lines = 0;
+    bool ok = read_up_to(p, n, lines, e);
+    return close_start(p, before, e) && ok;
+}
+
 bool ses_input_stream_ready(const ses_input_stream *p)
 {
     struct pollfd f = { .fd = p->fd, .events = POLLIN };
     return p->w.n_in || p->end || (poll(&f, 1, 0) == 1 && (f.revents & POLLIN));
 }
 
+uint64_t ses_input_stream_offset(const ses_input_stream *p) { return p->given; }
 uint64_t ses_input_stream_consumed(const ses_input_stream *p) { return p->taken - p->w.n_in; }

@@ -16,6 +16,17 @@ bool ses_input_stream_read(ses_input_stream *p, void *buf, size_t n, size_t *got
 bool ses_input_stream_ready(const ses_input_stream *p);        /* a read will not block */
 uint64_t ses_input_stream_consumed(const ses_input_stream *p); /* bytes of the file so far, as stored */
 
+uint64_t ses_input_stream_offset(const ses_input_stream *p); /* decompressed bytes so far */
+/* Continues at byte `to` of the decompressed input, at or after the current position. A regular file that is
+ * not compressed is not read up to there; others are. Past the end: the end. */
+bool ses_input_stream_skip(ses_input_stream *p, uint64_t to, ses_err *e);
+
+/* Decompressed size of a file: of a compressed one (*compressed) by reading it. "-": standard input from its
+ * start, which must be a regular file; its position does not change. */
+bool ses_input_measure(const char *path, uint64_t *bytes, bool *compressed, ses_err *e);
+/* Line ends in the first n bytes of the decompressed file; "-" as above. */
+bool ses_input_count_lines(const char *path, uint64_t n, uint64_t *lines, ses_err *e);
+
 /* Whether a path ends in `suffix`, optionally followed by .gz, .xz or .zst. */
 bool ses_input_stream_has_suffix(const char *path, const char *suffix);
 bool ses_input_stream_supports(const char *format); /* whether this build reads "gzip", "xz" or "zstd" */

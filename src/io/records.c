@@ -1,7 +1,7 @@
 /* Reader of rows of TSV, CSV and JSON-lines files. */
 #include "base/alloc.h"
 #include "base/number.h"
-#include "sesame/table.h"
+#include "records_range.h"
 #include "text_reader.h"
 
 #include <inttypes.h>
@@ -39,11 +39,30 @@ struct ses_records {
     ses_json_doc *doc;
     ses_string json_text; /* the line of doc */
     bool pending;         /* the first row was already read by the open */
+    uint64_t offset, end; /* where the last row starts; where rows must start before, 0: anywhere */
 };
 
-static bool at_line(const ses_records *r, ses_err *e)
+/* Counts the skipped lines, if there are any. */
+static uint64_t count_line(ses_records *r)
 {
-    return ses_wrap(e, "line %llu", (unsigned long long)r->line);
+    uint64_t after = r->lines.line - r->line;
+    return r->line = ses_text_reader_line(&r->lines) - after;
+}
+
+static bool at_line(ses_records *r, ses_err *e)
+{
+    return ses_wrap(e, "line %llu", (unsigned long long)count_line(r));
+}
+
+/* Reads a line that may start a row; *s is NULL at the end of the file or of the range. */
+static bool next_start(ses_records *r, const char **s, size_t *n, ses_err *e)
+{
+    r->offset = ses_text_reader_offset(&r->lines);
+    *s = NULL;
+    if (r->end && r->offset >= r->end) return true;
+    if (!ses_text_reader_next(&r->lines, s, n, e)) return false;
+    r->line = r->lines.line;
+    return true;
 }
 
 /* ---- one row of a delimited file ---- */
@@ -67,7 +86,7 @@ static bool end_field(ses_records *r, size_t begin, ses_err *e)
 /* A quote that is not closed, or closed too early: the error is in the line that opens it. */
 static bool fail_quote(ses_records *r, uint64_t opened, const char *what, ses_err *e)
 {
-    r->line = opened;
+    r->line = opened; /* at_line counts the skipped lines */
     return ses_fail(e, SES_EFORMAT, "field %zu: %s (are quotes ordinary characters in this file?)", r->n + 1,
                     what);
 }
@@ -129,10 +148,9 @@ static bool read_row(ses_records *r, bool *found, ses_err *e)
     const char *s = NULL;
     size_t n = 0;
     do
-        if (!ses_text_reader_next(&r->lines, &s, &n, e)) return false;
+        if (!next_start(r, &s, &n, e)) return false;
     while (s && !n);
     *found = s != NULL;
-    r->line = r->lines.line;
     return !s || split(r, s, n, e) || at_line(r, e);
 }
 
@@ -300,7 +318,7 @@ static bool put_nested(ses_records *r, const ses_json *v, ses_err *e)
     return text && ses_buf_ok(&r->bytes, e);
 }
 
-static bool fail_no_key(const ses_records *r, const ses_json *root, const char *want, ses_err *e)
+static bool fail_no_key(ses_records *r, const ses_json *root, const char *want, ses_err *e)
 {
     ses_buf list = { 0 };
     for (size_t k = 0; k < ses_json_len(root) && list.len < 400; k++) {
@@ -363,10 +381,9 @@ static bool next_json(ses_records *r, bool *found, ses_err *e)
     const char *s = NULL;
     size_t n = 0;
     do
-        if (!ses_text_reader_next(&r->lines, &s, &n, e)) return false;
+        if (!next_start(r, &s, &n, e)) return false;
     while (s && is_blank(s, n));
     *found = s != NULL;
-    r->line = r->lines.line;
     ses_json_free(r->doc);
     r->doc = NULL;
     r->json_text = (ses_string){ s, n };
@@ -401,6 +418,51 @@ static bool begin_json(ses_records *r, ses_err *e)
     if (!next_json(r, &found, e)) return false;
     if (!found) return ses_fail(e, SES_EFORMAT, "the file is empty");
     return r->pending = true;
+}
+
+/* ---- ranges ---- */
+
+/* Whether a quoted field is open after a line; open: whether one is before it. As `split` reads fields. */
+static bool ends_in_quotes(const ses_records *r, const char *s, size_t n, bool open)
+{
+    size_t i = 0;
+    for (;;) {
+        if (!open && i < n && s[i] == '"') open = true, i++;
+        while (open) {
+            const char *quote = i < n ? memchr(s + i, '"', n - i) : NULL;
+            if (!quote) return true;
+            i = (size_t)(quote - s) + 1;
+            if (i < n && s[i] == '"')
+                i++;
+            else
+                open = false;
+        }
+        const char *stop = i < n ? memchr(s + i, r->delimiter, n - i) : NULL;
+        if (!stop) return false;
+        i = (size_t)(stop - s) + 1;
+    }
+}
+
+/* Reads rows with quotes up to the first that starts at byte `to` or later. */
+static bool pass_rows(ses_records *r, uint64_t to, ses_err *e)
+{
+    bool open = false;
+    const char *s = "";
+    size_t n;
+    while (s && (open || ses_text_reader_offset(&r->lines) < to)) {
+        if (!ses_text_reader_next(&r->lines, &s, &n, e)) return false;
+        if (s) open = ends_in_quotes(r, s, n, open);
+    }
+    return true;
+}
+
+bool ses_records_set_range(ses_records *r, const char *path, uint64_t begin, uint64_t end, ses_err *e)
+{
+    r->end = end;
+    if (r->pending && r->offset >= begin && r->offset < end) return true;
+    r->pending = false; /* the first row is in another range */
+    bool quotes = r->quotes && r->format != SES_TABLE_JSONL;
+    return quotes ? pass_rows(r, begin, e) : ses_text_reader_skip(&r->lines, path, begin, e);
 }
 
 /* ---- the reader ---- */
@@ -495,7 +557,10 @@ bool ses_records_next(ses_records *r, const ses_string **row, ses_err *e)
 }
 
 size_t ses_records_field_count(const ses_records *r) { return r->n_out; }
-uint64_t ses_records_line(const ses_records *r) { return r->line; }
+/* Counting the skipped lines later does not change the reader for its caller. */
+uint64_t ses_records_line(const ses_records *r) { return count_line((ses_records *)r); }
+uint64_t ses_records_line_read(const ses_records *r) { return r->line; }
+uint64_t ses_records_offset(const ses_records *r) { return r->offset; }
 const ses_json *ses_records_json(const ses_records *r) { return r->doc ? ses_json_root(r->doc) : NULL; }
 
 const char *ses_records_column_name(const ses_records *r, size_t i)

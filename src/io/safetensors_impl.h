@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/str.h"
 #include "base/strmap.h"
 #include "sesame/safetensors.h"
 
@@ -71,6 +72,7 @@ typedef struct ses_pending_entry {
     const void *data;          /* used if source is NULL */
     ses_tensor_source *source; /* callback that produces the bytes */
     void *ctx;
+    size_t first, held; /* ses_safetensors_fill: this process has bytes first .. first + held - 1 */
 } ses_pending_entry;
 
 struct ses_safetensors_writer {
@@ -89,6 +91,22 @@ struct ses_safetensors_writer {
 /* ses_checkpoint_save with the weight files of an int8 folder. */
 bool ses_checkpoint_save_int8(const ses_safetensors_writer *w, const char *dir, size_t max_shard_bytes,
                               bool overwrite, ses_err *e);
+
+/* Sorts the items and makes the bytes before the first tensor; *total: bytes of all tensors. */
+bool ses_safetensors_header(const ses_safetensors_writer *w, const ses_pending_entry **item, size_t n,
+                            ses_buf *out, uint64_t *total, ses_err *e);
+enum { SES_SAFETENSORS_CHUNK = 1 << 20 }; /* bytes that a source produces at a time */
+
+/* ---- a file that several processes write (safetensors_shared.c) ---- */
+
+/* All processes add the same tensors, by ses_safetensors_writer_add_slice. One creates the file, with its
+ * header and its final size; then each writes the slices that it holds and syncs them. The file has the same
+ * bytes as one by ses_safetensors_save. */
+bool ses_safetensors_writer_add_slice(ses_safetensors_writer *w, const char *name, ses_dtype dtype,
+                                      int64_t count, size_t first, size_t held, ses_tensor_source *source,
+                                      void *ctx, ses_err *e);
+bool ses_safetensors_create(const ses_safetensors_writer *w, const char *path, ses_err *e);
+bool ses_safetensors_fill(const ses_safetensors_writer *w, const char *path, ses_err *e);
 
 /* Sorts the items and writes them to a temporary file; ses_file_writer_commit gives it its name. */
 ses_file_writer *ses_safetensors_prepare(const ses_safetensors_writer *w, const ses_pending_entry **item,

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK = 1 << 20 };
+enum { CHUNK = SES_SAFETENSORS_CHUNK };
 
 ses_safetensors_writer *ses_safetensors_writer_new(ses_err *e)
 {
@@ -70,6 +70,14 @@ bool ses_safetensors_writer_add_source(ses_safetensors_writer *w, const char *na
                                        const int64_t *dim, ses_tensor_source *source, void *ctx, ses_err *e)
 {
     return add(w, name, &(ses_pending_entry){ .dtype = dtype, .source = source, .ctx = ctx }, rank, dim, e);
+}
+
+bool ses_safetensors_writer_add_slice(ses_safetensors_writer *w, const char *name, ses_dtype dtype,
+                                      int64_t count, size_t first, size_t held, ses_tensor_source *source,
+                                      void *ctx, ses_err *e)
+{
+    ses_pending_entry x = { .dtype = dtype, .source = source, .ctx = ctx, .first = first, .held = held };
+    return add(w, name, &x, 1, &count, e);
 }
 
 bool ses_safetensors_writer_add_meta(ses_safetensors_writer *w, const char *key, const char *value,
@@ -170,6 +178,13 @@ static bool put_data(ses_file_writer *f, const ses_pending_entry *x, char *chunk
     return true;
 }
 
+bool ses_safetensors_header(const ses_safetensors_writer *w, const ses_pending_entry **item, size_t n,
+                            ses_buf *out, uint64_t *total, ses_err *e)
+{
+    if (n) qsort(item, n, sizeof *item, by_dtype_and_name);
+    return make_header(out, w, item, n, total, e);
+}
+
 ses_file_writer *ses_safetensors_prepare(const ses_safetensors_writer *w, const ses_pending_entry **item,
                                          size_t n, const char *path, bool overwrite, ses_err *e)
 {
@@ -177,8 +192,7 @@ ses_file_writer *ses_safetensors_prepare(const ses_safetensors_writer *w, const 
     uint64_t total = 0;
     char *chunk = NULL;
     ses_file_writer *f = NULL;
-    if (n) qsort(item, n, sizeof *item, by_dtype_and_name);
-    if (!make_header(&header, w, item, n, &total, e)) {
+    if (!ses_safetensors_header(w, item, n, &header, &total, e)) {
         ses_wrap(e, "%s", path);
         goto fail;
     }

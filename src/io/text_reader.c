@@ -24,6 +24,7 @@ void ses_text_reader_free(ses_text_reader *l)
 {
     ses_input_stream_free(l->in);
     ses_buf_free(&l->buf);
+    ses_free(l->skipped);
     *l = (ses_text_reader){ 0 };
 }
 
@@ -66,21 +67,72 @@ const char *ses_text_binary_format(const char *s, size_t n)
     return NULL;
 }
 
-static bool check(const ses_text_reader *l, const char *s, size_t n, ses_err *e)
+static bool check(ses_text_reader *l, const char *s, size_t n, ses_err *e)
 {
-    unsigned long long line = l->line;
-    const char *what = line == 1 ? ses_text_binary_format(s, n) : NULL;
+    const char *what = l->offset == 0 ? ses_text_binary_format(s, n) : NULL;
     if (what) return ses_fail(e, SES_EFORMAT, "this file is %s", what);
     size_t good = ses_utf8_valid(s, n);
     if (good < n)
         return ses_fail(e, SES_EFORMAT,
-                        "line %llu, byte %zu: invalid UTF-8 (iconv -f LATIN1 -t UTF-8 may help)", line,
-                        good + 1);
+                        "line %llu, byte %zu: invalid UTF-8 (iconv -f LATIN1 -t UTF-8 may help)",
+                        (unsigned long long)ses_text_reader_line(l), good + 1);
     const char *nul = n ? memchr(s, 0, n) : NULL;
     if (nul)
-        return ses_fail(e, SES_EFORMAT, "line %llu, byte %zu: NUL: not a text file", line,
-                        (size_t)(nul - s) + 1);
+        return ses_fail(e, SES_EFORMAT, "line %llu, byte %zu: NUL: not a text file",
+                        (unsigned long long)ses_text_reader_line(l), (size_t)(nul - s) + 1);
     return true;
+}
+
+/* Drops n of the unread bytes. */
+static void drop(ses_text_reader *l, size_t n)
+{
+    l->at = l->at ? l->at + n : l->at;
+    l->left -= n;
+    l->offset += n;
+    l->next = 0;
+}
+
+uint64_t ses_text_reader_offset(const ses_text_reader *l) { return l->offset + l->next; }
+
+uint64_t ses_text_reader_line(ses_text_reader *l)
+{
+    uint64_t lines;
+    if (l->skipped && ses_input_count_lines(l->skipped, l->skipped_to, &lines, NULL)) {
+        l->line += lines - l->lines_before_skip;
+        ses_free(l->skipped);
+        l->skipped = NULL;
+    }
+    return l->line;
+}
+
+/* Drops the rest of a line, of any length. */
+static bool drop_line(ses_text_reader *l, ses_err *e)
+{
+    for (;;) {
+        const char *lf = l->left ? memchr(l->at, '\n', l->left) : NULL;
+        drop(l, lf ? (size_t)(lf - l->at) + 1 : l->left);
+        if (lf || l->done) return true;
+        if (!fill(l, e)) return false;
+    }
+}
+
+bool ses_text_reader_skip(ses_text_reader *l, const char *path, uint64_t to, ses_err *e)
+{
+    drop(l, l->next);
+    if (to <= l->offset) return true;
+    uint64_t gap = to - 1 - l->offset; /* the byte before `to` may end a line */
+    l->lines_before_skip = ses_text_reader_line(l);
+    if (gap > l->left && l->in && !l->done) {
+        if (!ses_input_stream_skip(l->in, to - 1, e)) return false;
+        l->left = 0;
+        l->offset = to - 1;
+    } else {
+        drop(l, gap < l->left ? (size_t)gap : l->left);
+    }
+    if (!drop_line(l, e)) return false;
+    l->skipped = ses_strdup(path, e);
+    l->skipped_to = l->offset;
+    return l->skipped != NULL;
 }
 
 bool ses_text_reader_next(ses_text_reader *l, const char **s, size_t *n, ses_err *e)
@@ -88,9 +140,7 @@ bool ses_text_reader_next(ses_text_reader *l, const char **s, size_t *n, ses_err
     const char *lf = NULL;
     size_t seen = 0;
     *s = NULL;
-    l->at = l->at ? l->at + l->next : l->at;
-    l->left -= l->next;
-    l->next = 0;
+    drop(l, l->next);
     for (;;) {
         lf = l->left > seen ? memchr(l->at + seen, '\n', l->left - seen) : NULL;
         seen = l->left;
@@ -102,11 +152,11 @@ bool ses_text_reader_next(ses_text_reader *l, const char **s, size_t *n, ses_err
     l->line++;
     l->next = lf ? len + 1 : len;
     if (len > l->max)
-        return ses_fail(e, SES_EFORMAT, "line %llu: longer than %zu bytes", (unsigned long long)l->line,
-                        l->max);
+        return ses_fail(e, SES_EFORMAT, "line %llu: longer than %zu bytes",
+                        (unsigned long long)ses_text_reader_line(l), l->max);
     const char *at = l->at;
     if (len && at[len - 1] == '\r') len--;
-    if (l->line == 1 && len >= 3 && !memcmp(at, "\xef\xbb\xbf", 3)) at += 3, len -= 3;
+    if (!l->offset && len >= 3 && !memcmp(at, "\xef\xbb\xbf", 3)) at += 3, len -= 3;
     *s = at;
     *n = len;
     return check(l, at, len, e);

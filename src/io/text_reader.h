@@ -11,9 +11,12 @@ typedef struct ses_text_reader {
     const char *at;       /* unread bytes, of memory or of buf */
     size_t left, next;    /* bytes at `at`; how many of them the last line took */
     ses_buf buf;
-    size_t max; /* maximum bytes of a line */
-    bool done;  /* the input has ended */
-    uint64_t line;
+    size_t max;      /* maximum bytes of a line */
+    bool done;       /* the input has ended */
+    uint64_t line;   /* number of the last line, from 1; after a skip: see ses_text_reader_line */
+    uint64_t offset; /* decompressed bytes before `at` */
+    char *skipped;   /* the path, if lines were skipped that are not counted */
+    uint64_t skipped_to, lines_before_skip;
 } ses_text_reader;
 
 /* *l must be zeroed. Free it even if the open fails. "-" is standard input. */
@@ -25,6 +28,14 @@ void ses_text_reader_free(ses_text_reader *l);
 /* The next line without its line end, valid until the next call; *s is NULL at the end. The line is valid
  * UTF-8 without NUL. */
 bool ses_text_reader_next(ses_text_reader *l, const char **s, size_t *n, ses_err *e);
+
+/* Byte offset of the line that the next call returns, in the decompressed input. */
+uint64_t ses_text_reader_offset(const ses_text_reader *l);
+/* Skips to the first line that starts at byte `to` or later; nothing if that is the next line. path: as it
+ * was opened. */
+bool ses_text_reader_skip(ses_text_reader *l, const char *path, uint64_t to, ses_err *e);
+/* Number of the last line. Counts the skipped lines at the first call; from then on l->line is right. */
+uint64_t ses_text_reader_line(ses_text_reader *l);
 
 /* Whether a line has only spaces and tabs. */
 bool ses_text_is_blank(const char *s, size_t n);

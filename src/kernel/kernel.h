@@ -205,10 +205,10 @@ typedef struct ses_rnn_grad {
 /* Scores of additive attention (Bahdanau et al. 2015): v . tanh(q_i + k_j) for query i and key j of each
  * sequence, [queries, keys] sequence after sequence. Keys after the last offset are not read. */
 typedef struct ses_additive {
-    int64_t seqs, cols;
+    int64_t seqs, cols, queries, keys;
     const int32_t *cu_seqlens_q, *cu_seqlens_k;
-    const ses_real *q, *k; /* [rows, cols] */
-    const ses_real *v;     /* [cols] */
+    const ses_real *q, *k; /* [queries, cols], [keys, cols] */
+    const ses_real *v;     /* [cols], always f32 */
 } ses_additive;
 
 /* A linear-chain CRF over the labeled rows of each sequence; rows with an ignored label are skipped. The
@@ -218,9 +218,9 @@ typedef struct ses_crf_chain {
     int64_t seqs, labels;
     const int32_t *cu_seqlens, *label; /* [seqs + 1], [tokens] */
     const ses_real *x;                 /* [tokens][labels] */
-    const ses_real *trans;             /* [labels][labels]: from, to */
+    const ses_real *trans;             /* [labels][labels]: from, to; with start and end always f32 */
     const ses_real *start, *end;       /* [labels] */
-    /* [tokens][labels]: log probability of each label given the rows up to this one */
+    /* [tokens][labels], always f32: log probability of each label given the rows up to this one */
     ses_real *alpha;
     /* loss[0] = mean over sequences with labels, loss[1] = 1 / their number, or both 0; loss[2 + s] = loss of
      * sequence s */

@@ -104,7 +104,8 @@ typedef struct ses_config {
         bool trigram;        /* input of a token: its vector and both neighbors' (MobileBERT) */
         /* taggers: columns of the vectors of bytes, units of the LSTM over a word's bytes; 0: not read */
         int64_t char_width, char_size;
-        bool reproject; /* a dense layer as wide as its input after the embeddings */
+        int64_t caps_width; /* taggers: columns of the vector of a word's capital letters; 0: not read */
+        bool reproject;     /* a dense layer as wide as its input after the embeddings */
     } embed;
 
     /* Word vectors from characters (ELMo). Filters of size[i] characters, count[i] of them. */
@@ -198,6 +199,16 @@ typedef struct ses_config {
         bool excludes_token; /* the hidden state at a token does not depend on the token */
     } input;
 
+    /* Taggers of words. */
+    struct {
+        int64_t encoder; /* index among the encoders of taggers */
+        /* The last late_width columns of the vectors enter after layer late_layer (TagLM); 0: none. */
+        int64_t late_width, late_layer;
+        int64_t window;         /* words that a hidden vector reads */
+        int64_t conv_width;     /* outputs of the convolution */
+        int64_t distance_width; /* columns of the vector of the distance from the word to be labeled */
+    } tagger;
+
     /* Recurrent layers. */
     struct {
         ses_rnn_type type;
@@ -272,6 +283,7 @@ typedef struct ses_config {
         /* ULMFiT's classifier: width of its inner layer, tokens of a text that it pools, 0: all. Width 0: the
          * classifier reads a summary. */
         int64_t pooled_width, pooled;
+        bool label_gain; /* classifiers: each token predicts the label, with weights that rise linearly */
         bool prediction_head; /* dense, activation and norm before every head (ModernBERT) */
         bool no_classifier_bias;
         ses_act score_act;              /* on the classifier's scores */

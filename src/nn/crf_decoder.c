@@ -101,49 +101,51 @@ static double viterbi(const chain *c, double *work, int32_t *back, int32_t *best
     return s;
 }
 
-/* a [n] becomes probabilities. */
-static void normalize(double *a, int64_t n)
+/* log(sum_i exp(a[i])), or -INFINITY */
+static double log_sum(const double *a, int64_t n)
 {
     double max = a[0], sum = 0;
     for (int64_t i = 1; i < n; i++) max = fmax(max, a[i]);
-    for (int64_t i = 0; i < n; i++) sum += a[i] = exp(a[i] - max);
-    for (int64_t i = 0; i < n; i++) a[i] /= sum;
-}
-
-/* log(sum_i p[i] exp(s[i * stride])), or -INFINITY */
-static double log_dot(const chain *c, const double *p, const double *s, int64_t stride, int64_t n)
-{
-    double max = -INFINITY, sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (p[i] > 0) max = fmax(max, step(c, s[i * stride]));
     if (max == -INFINITY) return max;
-    for (int64_t i = 0; i < n; i++) sum += p[i] * exp(step(c, s[i * stride]) - max);
+    for (int64_t i = 0; i < n; i++) sum += exp(a[i] - max);
     return max + log(sum);
 }
 
-/* Forward and backward algorithm with probabilities that are normalized at each token. alpha: [n, L], work:
- * [2 L]. */
+/* a [n] become logarithms of probabilities. */
+static void normalize(double *a, int64_t n)
+{
+    double sum = log_sum(a, n);
+    for (int64_t i = 0; sum > -INFINITY && i < n; i++) a[i] -= sum;
+}
+
+/* log(sum_i exp(a[i] + s[i * stride])), or -INFINITY. terms: [n] */
+static double log_steps(const chain *c, const double *a, const double *s, int64_t stride, int64_t n,
+                        double *terms)
+{
+    for (int64_t i = 0; i < n; i++) terms[i] = a[i] + step(c, s[i * stride]);
+    return log_sum(terms, n);
+}
+
+/* Forward and backward algorithm with logarithms of probabilities, so that scores may differ by any amount.
+ * They are normalized at each token. alpha: [n, L], work: [3 L]. */
 static void marginals(const chain *c, double *alpha, double *work, float *out)
 {
     int64_t L = c->d->labels;
-    double *beta = work, *right = work + L;
+    double *beta = work, *right = work + L, *terms = work + 2 * L;
     for (int64_t t = 0; t < c->n; t++) {
         double *a = alpha + t * L;
         for (int64_t j = 0; j < L; j++)
-            a[j] = score(c, t, j) + (t ? log_dot(c, a - L, c->d->trans + j, L, L) : step(c, c->d->start[j]));
+            a[j] = score(c, t, j) +
+                   (t ? log_steps(c, a - L, c->d->trans + j, L, L, terms) : step(c, c->d->start[j]));
         normalize(a, L);
     }
     for (int64_t j = 0; j < L; j++) beta[j] = step(c, c->d->end[j]);
-    normalize(beta, L);
     for (int64_t t = c->n - 1; t >= 0; t--) {
-        double sum = 0;
-        for (int64_t j = 0; j < L; j++) sum += alpha[t * L + j] * beta[j];
-        for (int64_t j = 0; j < L; j++) out[t * L + j] = (float)(alpha[t * L + j] * beta[j] / sum);
-        if (!t) break;
-        double top = score(c, t, 0);
-        for (int64_t j = 1; j < L; j++) top = fmax(top, score(c, t, j));
-        for (int64_t j = 0; j < L; j++) right[j] = beta[j] * exp(score(c, t, j) - top);
-        for (int64_t i = 0; i < L; i++) beta[i] = log_dot(c, right, c->d->trans + i * L, 1, L);
+        for (int64_t j = 0; j < L; j++) terms[j] = alpha[t * L + j] + beta[j];
+        normalize(terms, L);
+        for (int64_t j = 0; j < L; j++) out[t * L + j] = (float)exp(terms[j]);
+        for (int64_t j = 0; j < L; j++) right[j] = beta[j] + score(c, t, j);
+        for (int64_t i = 0; i < L; i++) beta[i] = log_steps(c, right, c->d->trans + i * L, 1, L, terms);
         normalize(beta, L);
     }
 }
@@ -156,7 +158,7 @@ bool ses_crf_decode(const ses_crf_decoder *d, const float *x, const int32_t *row
     if (n <= 0) return true;
     if (!ses_mul_size((size_t)n, (size_t)d->labels, &cells))
         return ses_fail(e, SES_ENOMEM, "too many labels");
-    double *work = ses_alloc_array(2 * (size_t)d->labels, sizeof *work, e);
+    double *work = ses_alloc_array(3 * (size_t)d->labels, sizeof *work, e);
     int32_t *back = work ? ses_alloc_array(cells, sizeof *back, e) : NULL;
     double *alpha = back && marginal ? ses_alloc_array(cells, sizeof *alpha, e) : NULL;
     bool ok = back && (!marginal || alpha);

@@ -215,6 +215,28 @@ const int32_t *ses_head_labels(const ses_head_use *use, const ses_batch *b)
     return *(const int32_t *const *)(const void *)((const char *)b + use->labels_offset);
 }
 
+/* Labels of sequence tokens; `shift` tokens at the start of a sequence are not predicted. */
+static int64_t count_labels(const int32_t *labels, const int32_t *cu, int64_t seqs, int32_t shift)
+{
+    int64_t n = 0;
+    for (int64_t s = 0; s < seqs; s++)
+        for (int32_t i = cu[s] + shift; i < cu[s + 1]; i++) n += labels[i] != SES_IGNORE_INDEX;
+    return n;
+}
+
+int64_t ses_head_predictions(const ses_head_use *use, const ses_batch *b)
+{
+    const int32_t *labels = ses_head_labels(use, b);
+    bool per_token = use->head->axis == SES_LABEL_PER_TOKEN || use->head->axis == SES_LABEL_PER_TARGET;
+    if (!labels || use->head->axis == SES_LABEL_SPAN) return b->seqs; /* answers, targets */
+    if (per_token && b->target_cu_seqlens) return count_labels(labels, b->target_cu_seqlens, b->seqs, 0);
+    if (per_token) return count_labels(labels, b->cu_seqlens, b->seqs, use->head->shifts_labels);
+    int64_t n = 0,
+            all = use->head->axis == SES_LABEL_PER_QUESTION && b->choices ? b->seqs / b->choices : b->seqs;
+    for (int64_t i = 0; i < all; i++) n += labels[i] != SES_IGNORE_INDEX;
+    return n;
+}
+
 double ses_head_dropout_rate(const ses_config *c)
 {
     return c->dropout.head < 0 ? c->dropout.hidden : c->dropout.head;

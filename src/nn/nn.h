@@ -456,6 +456,8 @@ typedef struct ses_head {
 const ses_head *ses_head_find(const char *name); /* NULL: none */
 /* NULL: not in this batch */
 const int32_t *ses_head_labels(const ses_head_use *use, const ses_batch *b);
+/* The number of labels in a batch that count in the head's loss. */
+int64_t ses_head_predictions(const ses_head_use *use, const ses_batch *b);
 double ses_head_dropout_rate(const ses_config *c);
 int64_t ses_head_width(const ses_config *c); /* width of the last hidden state */
 /* Dense layer, activation and norm between a hidden state and its scores; identity if the model has none. */

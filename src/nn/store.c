@@ -248,6 +248,25 @@ void ses_store_sync_bf16(ses_store *s)
     s->needs_sync = false;
 }
 
+ses_flat ses_store_flat(const ses_store *s)
+{
+    return (ses_flat){ s->value, s->grad, s->value_bf16, s->value ? (int64_t)s->flat : 0 };
+}
+
+int64_t ses_store_flat_offset(const ses_store *s, size_t i)
+{
+    const ses_param *p = &s->param[i];
+    if (!s->grad || p->role == SES_PARAM_SHARED || p->role == SES_PARAM_BASE) return -1;
+    return p->tensor->grad - s->grad;
+}
+
+void ses_store_sync_bf16_range(ses_store *s, int64_t begin, int64_t end)
+{
+    size_t elem = ses_dtype_size(s->dev->activation_dtype);
+    if (has_bf16(s) && s->value && end > begin)
+        s->dev->mem->to_bf16(s->dev, s->value_bf16 + (size_t)begin * elem, s->value + begin, end - begin);
+}
+
 void ses_store_bind(ses_store *s, size_t i, const ses_real *data, bool mapped)
 {
     s->param[i].mapped = mapped;

@@ -6,6 +6,21 @@
 #include "kernel/kernel.h"
 #include "sesame/store.h"
 
+/* The flat buffers of a store opened for training: its parameters in the order of declaration, padded. */
+typedef struct ses_flat {
+    ses_real *value, *grad;
+    char *copy; /* bf16 copies of the values, on devices with bf16 activations; NULL: none */
+    int64_t n;  /* elements; 0: the store is not open for training */
+} ses_flat;
+ses_flat ses_store_flat(const ses_store *s);
+
+/* The first element of parameter i in the flat buffers; -1: its values have other memory (shared, or a LoRA
+ * base). */
+int64_t ses_store_flat_offset(const ses_store *s, size_t i);
+
+/* ses_store_sync_bf16 for elements begin .. end - 1 of the flat buffers. */
+void ses_store_sync_bf16_range(ses_store *s, int64_t begin, int64_t end);
+
 /* Random values for parameter i, uniform in +- range. */
 void ses_store_init_uniform(ses_store *s, size_t i, double range, uint64_t seed);
 

@@ -72,7 +72,7 @@ void ses_summary_mark_used(const ses_head_use *use, const ses_forward_ctx *p, co
 {
     (void)use;
     bool all = p->c->summary.kind >= SES_SUMMARY_MEAN || ses_custom_head_is_recurrent(p->c) ||
-               p->c->head.pooled_width > 0;
+               p->c->head.pooled_width > 0 || p->c->head.label_gain;
     if (p->c->pooler.present) return; /* the pooler has marked the first tokens */
     for (int64_t t = 0; all && t < q->tokens; t++) used[t] = 1;
     for (int64_t s = 0; !all && s < q->seqs; s++) used[summary_token(p, q, s)] = 1;

@@ -16,17 +16,24 @@ static bool infer(ses_node *n, ses_err *e)
     if (k->index < 0 || k->index >= ses_count(w))
         return ses_fail(e, SES_EARG, "weight index %lld, expected below %lld", (long long)k->index,
                         (long long)ses_count(w));
-    if (!ses_tape_device(n->tape)->is_host)
-        return ses_fail(e, SES_EUNSUPPORTED, "weighted sums run on the CPU only");
     return ses_node_out(n, x->dim, e);
 }
 
-static ses_real weight(const ses_node *n) { return n->in[2]->f[((const attr *)n->attr)->index]; }
+/* y = w[i] x. On a GPU the weight is in its memory: it is the weight of a row. */
+static void scale(const ses_node *n, ses_dst y, const ses_real *x)
+{
+    const ses_real *w = ses_input_f32(n, 2) + ((const attr *)n->attr)->index;
+    int64_t count = ses_count(n->in[1]);
+    if (ses_tape_device(n->tape)->is_host)
+        n->k->scale(n->exec, y, x, *w, count);
+    else
+        n->k->scale_rows(n->exec, y, x, w, 1, count);
+}
 
 static void forward(const ses_node *n)
 {
     const ses_tensor *a = n->in[0], *x = n->in[1];
-    n->k->scale(n->exec, (ses_dst){ n->out->f, false }, x->f, weight(n), ses_count(x));
+    scale(n, (ses_dst){ n->out->f, false }, x->f);
     if (a) n->k->add(n->exec, n->out->f, n->out->f, a->f, ses_count(x));
 }
 
@@ -35,12 +42,12 @@ static void backward(const ses_node *n)
     const ses_tensor *x = n->in[1];
     int64_t count = ses_count(x);
     ses_dst da = n->in[0] ? ses_grad(n, 0) : (ses_dst){ 0 }, dx = ses_grad(n, 1);
-    ses_real *dw = ses_grad_zeroed(n, 2).data;
+    ses_real *dw = ses_grad_vector(n, 2);
     if (da.data) n->k->scale(n->exec, da, n->out->grad, 1, count);
-    if (dx.data) n->k->scale(n->exec, dx, n->out->grad, weight(n), count);
+    if (dx.data) scale(n, dx, n->out->grad);
     if (dw) {
         ses_gemm g = ses_gemm_nt(dw + ((const attr *)n->attr)->index, n->out->grad, x->f, 1, 1, count);
-        g.accumulate = true;
+        g.accumulate = g.is_f32 = true;
         n->k->gemm(n->exec, &g);
     }
 }
@@ -52,6 +59,7 @@ static const ses_case cases[] = {
 };
 const ses_op ses_op_add_weighted = {
     .name = "add_weighted",
+    .f32_inputs = 1u << 2,
     .attr_size = sizeof(attr),
     .cases = cases,
     .n_cases = SES_LEN(cases),

@@ -16,6 +16,7 @@ typedef struct ses_op ses_op;
 /* One application of an op, on its tape. */
 typedef struct ses_node {
     const ses_op *op;
+    int64_t number; /* in the order of the forward pass, since the tape's reset */
     ses_tape *tape;
     ses_dtype dtype; /* dtype of real inputs and outputs; losses are always f32 */
     const ses_kernels *k;
@@ -134,6 +135,18 @@ bool ses_tape_recomputing(const ses_tape *t); /* does the tape recompute? */
 enum { SES_MAX_GRAPH_KEY = 96 };
 ses_tensor *ses_graph_replay(ses_tape *t, ses_segment_fn *f, void *ctx, ses_tensor *x, const void *key,
                              size_t size);
+
+/* Follows the gradients of parameters. used: node `number` uses parameter x, in the forward pass (also inside
+ * a recomputed segment, which then counts as used after the segment's own node). passed: the backward pass of
+ * all nodes from `number` on is queued; numbers fall from call to call. So the gradient of a parameter is
+ * complete once the backward pass has passed the first node that used it. */
+typedef struct ses_tape_watch {
+    void *ctx;
+    void (*used)(void *ctx, const ses_tensor *x, int64_t number);
+    void (*passed)(void *ctx, int64_t number);
+} ses_tape_watch;
+/* w: borrowed until the tape is reset, which ends it; NULL: none. */
+void ses_tape_set_watch(ses_tape *t, const ses_tape_watch *w);
 
 /* Zeroed host memory until the tape is reset; NULL: the tape has failed. */
 void *ses_tape_host_alloc(ses_tape *t, size_t n, size_t size);

@@ -52,6 +52,9 @@ void ses_tape_reset(ses_tape *t, const ses_tape_options *options)
     t->last = NULL;
     t->free_buffers = NULL;
     t->site = 0;
+    t->nodes = 0;
+    t->watch = NULL;
+    t->in_backward = false;
     ses_tape_cache_i8(t, NULL, NULL);
     ses_err_clear(&t->err);
 }
@@ -330,6 +333,7 @@ static ses_node *node_new(ses_tape *t, const ses_op *op, ses_tensor *const *in, 
     ses_node *n = ses_arena_array(&t->host, 1, sizeof *n, &t->err);
     if (!n) return NULL;
     n->op = op;
+    n->number = t->nodes++;
     n->tape = t;
     n->dtype = t->dev->activation_dtype;
     for (int i = n_in; i-- > 0;) /* dtype of the first real input; losses stay f32 */
@@ -355,6 +359,16 @@ static bool check_f32_inputs(const ses_node *n, ses_err *e)
     return true;
 }
 
+void ses_tape_set_watch(ses_tape *t, const ses_tape_watch *w) { t->watch = w; }
+
+/* Reports the parameters that a recorded node uses: their gradients have memory before the backward pass. */
+static void report_use(const ses_tape *t, const ses_node *n)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i] && n->in[i]->requires_grad && n->in[i]->grad)
+            t->watch->used(t->watch->ctx, n->in[i], n->number);
+}
+
 ses_node *ses_apply_node(ses_tape *t, const ses_op *op, ses_tensor *const *in, int n_in, const void *attr)
 {
     if (t->err.code) return NULL;
@@ -373,6 +387,7 @@ ses_node *ses_apply_node(ses_tape *t, const ses_op *op, ses_tensor *const *in, i
         n->out->requires_grad = true;
         n->prev = t->last;
         t->last = n;
+        if (t->watch && !t->in_backward) report_use(t, n);
     }
     return n;
 }
@@ -483,14 +498,20 @@ ses_real *ses_grad_vector(const ses_node *n, int i)
     return NULL;
 }
 
-static void run_backward(ses_tape *t, ses_node *last)
+static void run_node(ses_tape *t, ses_node *n)
+{
+    if (!n->out->has_grad) return; /* the loss does not depend on this node */
+    n->op->backward(n);
+    ses_arena_reset(&t->tmp);
+    if (!n->out->keep_grad) grad_done(t, n->out);
+    if (t->err.code) ses_wrap(&t->err, "backward of %s", n->op->name);
+}
+
+static void run_backward(ses_tape *t, ses_node *last, const ses_tape_watch *watch)
 {
     for (ses_node *n = last; n && !t->err.code; n = n->prev) {
-        if (!n->out->has_grad) continue; /* the loss does not depend on this node */
-        n->op->backward(n);
-        ses_arena_reset(&t->tmp);
-        if (!n->out->keep_grad) grad_done(t, n->out);
-        if (t->err.code) ses_wrap(&t->err, "backward of %s", n->op->name);
+        run_node(t, n);
+        if (watch && !t->err.code) watch->passed(watch->ctx, n->number);
     }
 }
 
@@ -508,7 +529,9 @@ void ses_backward(ses_tape *t, ses_tensor *loss)
     if (!ses_convert(first, loss->dtype, &one, SES_REAL, 1, &t->err)) return;
     t->dev->mem->upload(t->dev, loss->grad, first, ses_dtype_size(loss->dtype));
     loss->has_grad = true;
-    run_backward(t, t->last);
+    t->in_backward = true;
+    run_backward(t, t->last, t->watch);
+    t->in_backward = false;
 }
 
 /* ---- recomputation (gradient checkpointing) ---- */
@@ -548,7 +571,7 @@ static void segment_backward(const ses_node *n)
         y->grad = n->out->grad;
         y->has_grad = true;
         n->out->grad = NULL;
-        run_backward(t, t->last);
+        run_backward(t, t->last, NULL);
     }
     segment_end(t, last, site);
 }

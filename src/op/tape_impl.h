@@ -17,6 +17,9 @@ struct ses_tape {
     ses_node *last;              /* last recorded node */
     const ses_tensor *i8_source; /* see ses_tape_cache_i8 */
     const ses_i8_rows *i8_rows;
+    int64_t nodes;               /* nodes made since the last reset */
+    const ses_tape_watch *watch; /* see ses_tape_set_watch; NULL: none */
+    bool in_backward;
     uint32_t site;                  /* next RNG site: number of calls that drew random numbers in this step */
     struct ses_graph_cache *graphs; /* see ses_graph_replay; NULL: none yet */
     ses_err err;

@@ -2,9 +2,11 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "comm/comm_impl.h"
 #include "io/event_file.h"
 #include "pretrain_impl.h"
 #include "train/model_presets.h"
+#include "train/ranks.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -85,11 +87,47 @@ static bool resolve_models(ses_pretrain *p, ses_err *e)
     return p->teacher_dir != NULL;
 }
 
+static bool is_first_rank(const ses_pretrain *p) { return !ses_comm_rank(p->o.run.comm); }
+
+/* Opens everything that is read; rank 0 looks after the output folder. */
+static bool open_all(ses_pretrain *p, ses_err *e)
+{
+    if (is_first_rank(p) && !ses_train_folder_check(&p->o.run, e)) return false;
+    return resolve_models(p, e) && ses_pretrain_open_texts(p, e) && ses_pretrain_open_models(p, e) &&
+           (!is_first_rank(p) || ses_pretrain_load_plan(p, e));
+}
+
+/* All ranks have opened the same corpora and models. */
+static bool agree(ses_pretrain *p, ses_err *e)
+{
+    char corpora[64];
+    ses_comm *c = p->o.run.comm;
+    uint64_t hash = 1469598103934665603u;
+    ses_model *const model[] = { p->model, p->generator };
+    for (size_t i = 0; i < p->n_corpora; i++)
+        hash = (hash ^ ses_corpus_info_of(p->corpus[i])->content_hash) * 1099511628211u;
+    snprintf(corpora, sizeof corpora, "%zu corpora, hash %016" PRIx64, p->n_corpora, hash);
+    const ses_rank_fact fact[] = { { "the corpus", corpora } };
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (w) {
+        ses_json_begin_object(w);
+        ses_ranks_put_control(&p->o.run, w);
+        ses_json_member_real(w, "max-time", p->o.max_seconds);
+        ses_json_member_int(w, "eval-tokens", p->o.eval_tokens);
+        ses_json_end_object(w);
+    }
+    char *control = ses_ranks_settings_text(w, e);
+    bool ok = ses_comm_all_ok(c, control != NULL, e) && ses_ranks_agree_settings(c, control, e) &&
+              ses_ranks_agree(&p->o.run, fact, SES_LEN(fact), model, p->generator ? 2 : 1, e) &&
+              ses_comm_bcast(c, &p->updates, sizeof p->updates, 0, e);
+    ses_free(control);
+    return ok;
+}
+
 ses_pretrain *ses_pretrain_new(const ses_pretrain_options *o, ses_device *dev, ses_err *e)
 {
     ses_err ignored = { 0 };
     if (!e) e = &ignored;
-    if (!ses_train_folder_check(&o->run, e)) return NULL;
     ses_pretrain *p = ses_alloc(sizeof *p, e);
     if (!p) return NULL;
     p->o = *o;
@@ -101,9 +139,8 @@ ses_pretrain *ses_pretrain_new(const ses_pretrain_options *o, ses_device *dev, s
     if (!p->o.run.optimizer) p->o.run.optimizer = "adamw";
     if (!p->o.run.schedule) p->o.run.schedule = "linear";
     if (p->o.run.accumulate < 1) p->o.run.accumulate = 1;
-    if (resolve_models(p, e) && ses_pretrain_open_texts(p, e) && ses_pretrain_open_models(p, e) &&
-        ses_pretrain_load_plan(p, e))
-        return p;
+    bool ok = ses_ranks_set_lanes(&p->o.run, e) && open_all(p, e);
+    if (ses_comm_all_ok(o->run.comm, ok, e) && agree(p, e)) return p;
     ses_pretrain_free(p);
     return NULL;
 }
@@ -157,10 +194,11 @@ static void on_step(void *ctx, const ses_step_result *s)
                (ses_training_event){ .kind = SES_TRAINING_STEP, .step = s, .loss = s->loss, .metric = NAN });
 }
 
+/* The clock of rank 0 decides about the time budget. */
 static bool should_stop(void *ctx)
 {
     ses_pretrain *p = ctx;
-    p->out_of_time = p->deadline > 0 && ses_seconds() > p->deadline;
+    p->out_of_time = is_first_rank(p) && p->deadline > 0 && ses_seconds() > p->deadline;
     return p->out_of_time || p->cancelled;
 }
 
@@ -202,11 +240,15 @@ static bool set_scores(ses_pretrain *p, const ses_metric_sums *sums, ses_err *e)
 static bool measure(ses_pretrain *p, ses_err *e)
 {
     ses_metric_sums sums;
-    ses_optim *optim = ses_trainer_optim(p->trainer);
-    ses_optim_swap_ema(optim);
-    bool ok = ses_curriculum_evaluate(p->curriculum, p->o.eval_tokens, on_eval_batch, p, &sums, e) &&
-              set_scores(p, &sums, e);
-    ses_optim_swap_ema(optim);
+    bool cancelled = false;
+    if (!ses_trainer_swap_average(p->trainer, e)) return false;
+    bool ok =
+        ses_curriculum_evaluate(p->curriculum, p->o.eval_tokens, on_eval_batch, p, &sums, &cancelled, e) &&
+        set_scores(p, &sums, e);
+    ses_err swapping = { 0 };
+    bool restored = ses_trainer_swap_average(p->trainer, &swapping);
+    if (ok && !restored) ok = ses_fail(e, swapping.code, "%s", swapping.msg);
+    p->cancelled |= cancelled;
     if (ok) p->eval_loss = ses_objective_mix_total_loss(p->objectives, &sums);
     return ok;
 }
@@ -232,28 +274,35 @@ enum { UNLIMITED = 1000000 }; /* updates */
 static double time_update(ses_pretrain *p, int64_t length, double budget, ses_err *e)
 {
     double start = ses_seconds(), first = 0;
-    int64_t batches = 0;
+    int64_t steps = 0;
     ses_curriculum *c = ses_pretrain_open_curriculum(p, length, UNLIMITED, e);
     ses_trainer_options o = { .model = p->model,
                               .generator = p->generator,
                               .loss = ses_objective_mix_loss,
                               .loss_ctx = p->objectives,
+                              .predictions = ses_objective_mix_predictions,
+                              .weight_by_tokens = p->o.run.weight_by_tokens,
                               .extra_params = { ses_distill_store(p->teacher.distill) },
                               .max_grad_norm = p->o.run.max_grad_norm,
+                              .accumulate = p->o.run.accumulate,
+                              .comm = p->o.run.comm,
+                              .lanes = p->o.run.lanes,
                               .recompute = p->o.run.recompute,
                               .updates = UNLIMITED };
     if (c) o.source = ses_curriculum_source(c);
     ses_trainer *t = c && ses_pretrain_set_optimizer(p, &o, e) ? ses_trainer_new(&o, e) : NULL;
-    bool ok = t != NULL;
-    for (ses_step_result s; ok && (batches < 3 || (ses_seconds() - start < budget && batches < 200));
-         batches++) {
+    bool ok = ses_comm_all_ok(p->o.run.comm, t != NULL, e), more = true;
+    for (ses_step_result s; ok && more; steps++) {
         ok = ses_trainer_step(t, &s, e);
-        if (!batches) first = ses_seconds(); /* the first batch allocates memory and is not counted */
+        if (!steps) first = ses_seconds(); /* the first batch allocates memory and is not counted */
+        more = steps < 2 || (ses_seconds() - start < budget && steps < 200);
+        ok = ok && ses_comm_bcast(p->o.run.comm, &more, sizeof more, 0, e);
     }
-    double each = ok && batches > 1 ? (ses_seconds() - first) / (double)(batches - 1) : -1;
+    double each = ok && steps > 1 ? (ses_seconds() - first) / (double)(steps - 1) : -1;
     ses_trainer_free(t);
     ses_curriculum_free(c);
-    return each * (double)p->o.run.accumulate;
+    return p->o.run.lanes > 1 ? each
+                              : each * (double)p->o.run.accumulate; /* a step is an update, or a batch */
 }
 
 /* Sets the number of updates that fit into max_seconds: the stages' times, weighted by their fractions, in
@@ -273,6 +322,7 @@ static bool fit_time_budget(ses_pretrain *p, ses_err *e)
     double left = p->o.max_seconds - (ses_seconds() - start);
     p->updates = (int64_t)fmax(1, 0.95 * left / mean);
     p->deadline = start + p->o.max_seconds;
+    if (!ses_comm_bcast(p->o.run.comm, &p->updates, sizeof p->updates, 0, e)) return false;
     ses_training_notify(on_event, p, "%.3g s per update: %" PRId64 " updates in %g s", mean, p->updates,
                         p->o.max_seconds);
     return true;
@@ -280,23 +330,38 @@ static bool fit_time_budget(ses_pretrain *p, ses_err *e)
 
 /* ---- the run ---- */
 
-/* Prepares logs and checkpoints in the output folder: resumes, or removes the files of an earlier run. */
-static bool prepare_output(ses_pretrain *p, ses_err *e)
+/* Rank 0: removes the files of an earlier run, or stores the length of a resumed one, which may be longer. */
+static bool clean_output(ses_pretrain *p, ses_err *e)
 {
     const ses_training_options *r = &p->o.run;
+    if (!ses_trainer_check_disk(p->trainer, p->n_eval > 0, e)) return false;
+    if (r->resume) return p->o.max_seconds > 0 || ses_pretrain_save_plan(p, e);
+    return ses_trainer_delete_checkpoints(p->trainer, e) && ses_run_times_remove(r->output, e) &&
+           (r->tensorboard || ses_event_files_remove(p->tensorboard, e)) && ses_pretrain_save_plan(p, e);
+}
+
+/* Paths of logs, which rank 0 writes. */
+static bool set_log_paths(ses_pretrain *p, ses_err *e)
+{
+    const ses_training_options *r = &p->o.run;
+    if (!is_first_rank(p)) return true;
     if (r->log || r->output)
         p->log = r->log ? ses_strdup(r->log, e) : ses_path_join(r->output, SES_RUN_LOG, e);
     if (r->tensorboard || r->output)
         p->tensorboard =
             r->tensorboard ? ses_strdup(r->tensorboard, e) : ses_path_join(r->output, SES_RUN_TENSORBOARD, e);
-    if (!r->output) return (!r->log || p->log) && (!r->tensorboard || p->tensorboard);
-    if (!p->log || !p->tensorboard) return false;
+    return (!(r->log || r->output) || p->log) && (!(r->tensorboard || r->output) || p->tensorboard);
+}
+
+/* Prepares logs and checkpoints in the output folder: resumes, or starts anew. */
+static bool prepare_output(ses_pretrain *p, ses_err *e)
+{
+    const ses_training_options *r = &p->o.run;
+    if (!set_log_paths(p, e)) return false;
+    if (!r->output) return true;
     if (r->resume && !ses_training_resume(p->trainer, r->output, on_event, p, &p->resumed, e)) return false;
     if (p->resumed.is_complete) return true;
-    if (!ses_trainer_check_disk(p->trainer, p->n_eval > 0, e)) return false;
-    if (r->resume) return p->o.max_seconds > 0 || ses_pretrain_save_plan(p, e); /* it may be longer */
-    return ses_trainer_delete_checkpoints(p->trainer, e) &&
-           (r->tensorboard || ses_event_files_remove(p->tensorboard, e)) && ses_pretrain_save_plan(p, e);
+    return ses_comm_all_ok(r->comm, !is_first_rank(p) || clean_output(p, e), e);
 }
 
 static bool compute_baselines(ses_pretrain *p, ses_err *e)
@@ -324,7 +389,9 @@ static ses_run_log_options log_options(const ses_pretrain *p)
                                   .tensorboard_dir = p->tensorboard,
                                   .energy = { r->core_watts, r->co2_per_kwh },
                                   .counters = { .gpu = ses_device_pci_bus_id(p->dev) },
-                                  .before = p->resumed.before };
+                                  .before = p->resumed.before,
+                                  .comm = r->comm,
+                                  .lanes = r->lanes };
 }
 
 /* Evaluates the final weights. The callback may stop it. */
@@ -354,13 +421,16 @@ static bool train(ses_pretrain *p, ses_run_end *end, ses_err *e)
                             .add_files = ses_pretrain_add_run_info,
                             .evaluate = p->n_eval ? evaluate : NULL };
     ses_run_log_options o = log_options(p);
-    if (!compute_baselines(p, e) || !ses_run_log_open(&p->run_log, &o, p->trainer, e)) return false;
+    bool opened = compute_baselines(p, e) && ses_run_log_open(&p->run_log, &o, p->trainer, e);
+    if (!ses_comm_all_ok(o.comm, opened, e)) return false;
     report_skipped(p);
     send_event(p, (ses_training_event){ .kind = SES_TRAINING_STARTED, .loss = NAN, .metric = NAN });
     bool ok = ses_trainer_run(p->trainer, &h, end, e);
     ses_run_log_close(&p->run_log);
     if (p->run_log.error.code)
         ses_training_warn(on_event, p, "the log is incomplete: %s", p->run_log.error.msg);
+    ok = ok && ses_run_log_share(&p->run_log, e) &&
+         ses_comm_bcast(o.comm, &p->out_of_time, sizeof p->out_of_time, 0, e);
     bool late = ok && *end == SES_RUN_STOPPED && p->out_of_time;
     if (late) *end = SES_RUN_COMPLETE;
     bool measured = p->scores.n && !late; /* false also for a run that was resumed at its end */
@@ -375,7 +445,10 @@ bool ses_pretrain_run(ses_pretrain *p, ses_run_end *end, ses_err *e)
     bool ok = fit_time_budget(p, e) && ses_pretrain_open_trainer(p, e) && prepare_output(p, e);
     ok = ok && (p->resumed.is_complete ? restore(p, &how, e) : train(p, &how, e));
     if (end) *end = how;
-    if (!ok || how == SES_RUN_STOPPED) return ok;
-    ses_optim_swap_ema(ses_trainer_optim(p->trainer));
-    return how == SES_RUN_WAS_COMPLETE || !p->o.run.output || ses_pretrain_write(p, e);
+    if (!ok) return ses_ranks_wrap(p->o.run.comm, e);
+    if (how == SES_RUN_STOPPED) return true;
+    if (!ses_trainer_swap_average(p->trainer, e) || !ses_trainer_gather_weights(p->trainer, e)) return false;
+    bool written =
+        how == SES_RUN_WAS_COMPLETE || !p->o.run.output || !is_first_rank(p) || ses_pretrain_write(p, e);
+    return ses_comm_all_ok(p->o.run.comm, written, e);
 }

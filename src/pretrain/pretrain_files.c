@@ -172,8 +172,11 @@ static bool write_run_info(const ses_pretrain *p, const ses_run_totals *totals, 
 bool ses_pretrain_add_run_info(void *pretrain, const char *dir, ses_err *e)
 {
     const ses_pretrain *p = pretrain;
-    ses_run_totals totals = ses_run_log_totals(&p->run_log);
-    return write_run_info(p, &totals, dir, e);
+    ses_run_totals totals;
+    if (!ses_run_log_totals(&p->run_log, &totals, e)) return false;
+    return !dir || (write_run_info(p, &totals, dir, e) &&
+                    ses_run_times_add(p->o.run.output, ses_trainer_state(p->trainer), &totals,
+                                      ses_comm_size(p->o.run.comm), e));
 }
 
 static bool write_files(void *ctx, const char *dir, ses_err *e)

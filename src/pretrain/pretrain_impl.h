@@ -63,7 +63,8 @@ bool ses_pretrain_open_trainer(ses_pretrain *p, ses_err *e); /* and the curricul
 bool ses_pretrain_save_plan(const ses_pretrain *p, ses_err *e);
 bool ses_pretrain_load_plan(ses_pretrain *p, ses_err *e);
 bool ses_pretrain_write(ses_pretrain *p, ses_err *e); /* the final model and its files */
-bool ses_pretrain_add_run_info(void *pretrain, const char *dir, ses_err *e); /* run.json of a checkpoint */
+/* run.json of a checkpoint; dir NULL: a rank that writes nothing. */
+bool ses_pretrain_add_run_info(void *pretrain, const char *dir, ses_err *e);
 
 /* Name of the token loss of a primary objective: the generator's, if it has one. */
 const char *ses_pretrain_loss_name(const ses_pretrain *p, size_t primary);

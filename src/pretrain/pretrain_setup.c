@@ -3,8 +3,10 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "comm/comm_impl.h"
 #include "pretrain_impl.h"
 #include "train/model_presets.h"
+#include "train/ranks.h"
 #include "train/train_options.h"
 
 #include <inttypes.h>
@@ -286,7 +288,8 @@ ses_curriculum *ses_pretrain_open_curriculum(const ses_pretrain *p, int64_t leng
                                  .tokens = opt->run.tokens_per_batch,
                                  .batch_ramp = length ? 0 : opt->batch_ramp,
                                  .ramp_from = opt->ramp_from,
-                                 .accumulate = opt->run.accumulate,
+                                 .update_batches =
+                                     opt->run.accumulate * (opt->run.lanes > 1 ? opt->run.lanes : 1),
                                  .updates = updates,
                                  .epochs = opt->run.epochs };
     if (!ses_pretrain_parse_lengths(p, &o, e)) return NULL;
@@ -310,6 +313,7 @@ ses_curriculum *ses_pretrain_open_curriculum(const ses_pretrain *p, int64_t leng
     o.eval_part = p->part + p->n_parts;
     o.n_eval_parts = p->n_eval;
     o.eval_held_out = p->eval_held_out;
+    o.comm = opt->run.comm;
     return check_pairs(p, o.passages.packing, e) ? ses_curriculum_new(&o, e) : NULL;
 }
 
@@ -339,6 +343,7 @@ static char *settings(const ses_pretrain *p, ses_err *e)
     ses_json_member_int(w, "batch_size", opt->run.tokens_per_batch ? 0 : opt->run.batch_size);
     ses_json_member_int(w, "tokens_per_batch", opt->run.tokens_per_batch);
     ses_json_member_int(w, "accumulate", opt->run.accumulate);
+    ses_training_put_lanes(&opt->run, w);
     ses_json_member_real(w, "batch_ramp", opt->batch_ramp);
     ses_json_member_real(w, "mask_rate", opt->objective.mask_rate);
     ses_json_member_real(w, "mask_rate_end", opt->objective.mask_rate_end);
@@ -386,15 +391,22 @@ bool ses_pretrain_open_trainer(ses_pretrain *p, ses_err *e)
     const ses_pretrain_options *opt = &p->o;
     p->curriculum = ses_pretrain_open_curriculum(p, 0, p->updates ? p->updates : opt->run.steps, e);
     p->settings = p->curriculum ? settings(p, e) : NULL;
-    if (!p->settings) return false;
+    if (!ses_comm_all_ok(opt->run.comm, p->settings != NULL, e) ||
+        !ses_ranks_agree_settings(opt->run.comm, p->settings, e))
+        return false;
     ses_trainer_options o = { .model = p->model,
                               .generator = p->generator,
                               .source = ses_curriculum_source(p->curriculum),
                               .loss = ses_objective_mix_loss,
                               .loss_ctx = p->objectives,
+                              .predictions = ses_objective_mix_predictions,
                               .extra_params = { ses_distill_store(p->teacher.distill) },
                               .max_grad_norm = opt->run.max_grad_norm,
                               .accumulate = opt->run.accumulate,
+                              .comm = opt->run.comm,
+                              .lanes = opt->run.lanes,
+                              .weight_by_tokens = opt->run.weight_by_tokens,
+                              .comm_bf16 = opt->run.comm_bf16,
                               .recompute = opt->run.recompute,
                               .updates = ses_curriculum_updates(p->curriculum),
                               .seed = (uint64_t)opt->run.seed,

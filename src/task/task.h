@@ -55,6 +55,7 @@ typedef enum {
     SES_VIEW_VECTORS, /* shape and first numbers */
     SES_VIEW_NUMBERS, /* all numbers of each vector, separated by tabs */
     SES_VIEW_ARRAY,   /* the vectors of all results as one NumPy file */
+    SES_VIEW_RAW,     /* their numbers alone: f32, little-endian */
     SES_VIEW_JSON,    /* JSON, one line per result */
     SES_VIEW_TEXT     /* the rows' texts */
 } ses_result_view;
@@ -92,9 +93,10 @@ struct ses_task {
     size_t n_opt, args_size; /* option table, size of its struct */
     /* values of options that are not given, if the results are shown as text, not as JSON; ends with { 0 } */
     const ses_setting *shown_settings;
-    const char *item_settings;   /* options that an item may override, "top-k|text-pair"; NULL: none */
-    size_t state_size;           /* the task's state of a pipeline, zeroed: p->state */
-    size_t request_size;         /* its state of an item, zeroed: r->state */
+    const char *item_settings; /* options that an item may override, "top-k|text-pair"; NULL: none */
+    bool (*reads_number)(const void *args); /* results depend on the item's number; NULL: never */
+    size_t state_size;                      /* the task's state of a pipeline, zeroed: p->state */
+    size_t request_size;                    /* its state of an item, zeroed: r->state */
     const ses_head *const *head; /* heads that serve the task, best first, then NULL; NULL: no head needed */
     ses_item_schema item_schema;
     bool uses_encoder_only;         /* without a head, of an encoder-decoder model: the encoder's states */

@@ -12,14 +12,15 @@ static const ses_opt opt[] = {
       .letter = 'o',
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, output),
-      .choices = "npy|jsonl|tsv",
-      .help = "output format: NumPy array [texts, numbers], JSON lines, or lines of tab-separated numbers" },
+      .choices = "npy|jsonl|tsv|f32",
+      .help =
+          "output format: NumPy array [texts, numbers], JSON lines, lines of tab-separated numbers, or the "
+          "numbers of the array alone" },
 };
 
 static const ses_result_schema schema[] = {
-    { SES_FORM_VECTOR, SES_VIEW_ARRAY, { { 0 } } },
-    { SES_FORM_VECTOR, SES_VIEW_JSON, { { 0 } } },
-    { SES_FORM_VECTOR, SES_VIEW_NUMBERS, { { 0 } } },
+    { SES_FORM_VECTOR, SES_VIEW_ARRAY, { { 0 } } },   { SES_FORM_VECTOR, SES_VIEW_JSON, { { 0 } } },
+    { SES_FORM_VECTOR, SES_VIEW_NUMBERS, { { 0 } } }, { SES_FORM_VECTOR, SES_VIEW_RAW, { { 0 } } },
     { SES_FORM_VECTOR, SES_VIEW_VECTORS, { { 0 } } },
 };
 

@@ -65,9 +65,9 @@ static const ses_opt opt[] = {
       .letter = 'o',
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, output),
-      .choices = "npy|jsonl|tsv",
-      .help = "output format: NumPy array [vectors, numbers], one JSON line per text, or one line of "
-              "tab-separated numbers per vector" },
+      .choices = "npy|jsonl|tsv|f32",
+      .help = "output format: NumPy array [vectors, numbers], one JSON line per text, one line of "
+              "tab-separated numbers per vector, or the numbers of the array alone" },
 };
 
 typedef struct task_state {
@@ -304,15 +304,13 @@ static bool name_rows(ses_pipeline *p, ses_request *r, ses_err *e)
 }
 
 static const ses_result_schema one[] = {
-    { SES_FORM_VECTOR, SES_VIEW_ARRAY, { { 0 } } },
-    { SES_FORM_VECTOR, SES_VIEW_JSON, { { 0 } } },
-    { SES_FORM_VECTOR, SES_VIEW_NUMBERS, { { 0 } } },
+    { SES_FORM_VECTOR, SES_VIEW_ARRAY, { { 0 } } },   { SES_FORM_VECTOR, SES_VIEW_JSON, { { 0 } } },
+    { SES_FORM_VECTOR, SES_VIEW_NUMBERS, { { 0 } } }, { SES_FORM_VECTOR, SES_VIEW_RAW, { { 0 } } },
     { SES_FORM_VECTOR, SES_VIEW_VECTORS, { { 0 } } },
 };
 static const ses_result_schema many[] = {
-    { SES_FORM_MATRIX, SES_VIEW_ARRAY, { { 0 } } },
-    { SES_FORM_MATRIX, SES_VIEW_JSON, { { 0 } } },
-    { SES_FORM_MATRIX, SES_VIEW_NUMBERS, { { 0 } } },
+    { SES_FORM_MATRIX, SES_VIEW_ARRAY, { { 0 } } },   { SES_FORM_MATRIX, SES_VIEW_JSON, { { 0 } } },
+    { SES_FORM_MATRIX, SES_VIEW_NUMBERS, { { 0 } } }, { SES_FORM_MATRIX, SES_VIEW_RAW, { { 0 } } },
     { SES_FORM_MATRIX, SES_VIEW_VECTORS, { { 0 } } },
 };
 

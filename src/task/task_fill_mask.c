@@ -238,6 +238,8 @@ static void add_noise(float *y, const float *p, int64_t n, const args *a, int64_
     }
 }
 
+static bool reads_number(const void *options) { return ((const args *)options)->sample; }
+
 static bool fill_one(ses_pipeline *p, ses_request *r, mask *x, size_t group, const float *logit, int64_t V,
                      ses_err *e)
 {
@@ -340,6 +342,7 @@ const ses_task ses_task_fill_mask = {
     .head = heads,
     .item_schema = { .text = "text" },
     .item_settings = "top-k|temperature|do-sample|seed",
+    .reads_number = reads_number,
     .needs_bidirectional = true,
     .open = open_task,
     .encode = encode,

@@ -178,7 +178,8 @@ static bool add_words(const task_state *task, ses_request *r, const ses_input *i
         word[i] = q->word_id[i] < 0 ? (ses_string){ "", 0 } : in->words[q->word_id[i]];
         row[i] = (int32_t)i, row[q->n + i] = 0;
     }
-    if (!ses_word_stack_embed(task->words, word, q->n, &r->mem, &f, e)) return false;
+    ses_sentences one = { word, (const size_t[]){ 0, q->n }, 1 };
+    if (!ses_word_stack_embed(task->words, &one, &r->mem, &f, e)) return false;
     if (f.vectors) {
         q->modal_rows = row, q->positions = row + q->n;
         q->modal_vectors = f.vectors, q->n_modal = (int64_t)q->n;

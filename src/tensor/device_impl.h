@@ -21,6 +21,18 @@ typedef struct ses_device_graphs {
     uint64_t (*free_epoch)(ses_device *d);
 } ses_device_graphs;
 
+/* A second stream beside that of the device, for transfers between ranks. Events order the two. */
+typedef struct ses_device_streams {
+    void *(*open)(ses_device *d, ses_err *e);
+    void (*close)(ses_device *d, void *stream); /* its work is done */
+    void *(*handle)(void *stream);              /* the cudaStream_t */
+    /* Work queued on `stream` from now on waits for the work that the device has queued so far. */
+    void (*after_device)(ses_device *d, void *stream);
+    /* Work that the device queues from now on waits for the work on `stream`. */
+    void (*before_device)(ses_device *d, void *stream);
+    bool (*is_busy)(ses_device *d, void *stream); /* false: its work is done, or failed */
+} ses_device_streams;
+
 typedef struct ses_device_memory {
     void *(*alloc)(ses_device *d, size_t size, ses_err *e); /* SES_ALIGN aligned */
     void (*free)(ses_device *d, void *p);
@@ -33,6 +45,7 @@ typedef struct ses_device_memory {
     size_t (*used_bytes)(ses_device *d);   /* bytes in use by all processes; NULL: unknown */
     bool (*ok)(ses_device *d, ses_err *e); /* false: queued work failed; NULL: nothing can fail */
     const ses_device_graphs *graphs;       /* NULL: not supported */
+    const ses_device_streams *streams;     /* NULL: not supported */
     void (*close)(ses_device *d);          /* the thread pool is freed already; NULL: nothing to do */
 } ses_device_memory;
 

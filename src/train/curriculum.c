@@ -2,6 +2,7 @@
 #include "curriculum.h"
 
 #include "base/alloc.h"
+#include "comm/comm_impl.h"
 #include "data/token_counts.h"
 
 #include <inttypes.h>
@@ -48,7 +49,7 @@ struct ses_curriculum {
 /* Fraction of the full size of batch `number` of the run (batch-size warmup). */
 static double size_fraction(const ses_curriculum *c, int64_t number)
 {
-    double whole = (double)c->o.accumulate * (double)c->updates;
+    double whole = (double)c->o.update_batches * (double)c->updates;
     double ramp = whole * c->o.batch_ramp, done = (double)number;
     return done >= ramp ? 1 : c->o.ramp_from + (1 - c->o.ramp_from) * done / ramp;
 }
@@ -138,7 +139,7 @@ static bool build(ses_curriculum *c, int64_t epoch, int64_t index, ses_err *e)
     int64_t rows = ses_passages_count(p, l->pass, e), number = l->first + index;
     if (rows < 0 || !seek(c, l, epoch, index, rows, e)) return false;
     int64_t n = count_passages(c, l->stage, l->pass, number, c->at.row, rows, e);
-    double progress = fmin(1, (double)number / ((double)c->o.accumulate * (double)c->updates));
+    double progress = fmin(1, (double)number / ((double)c->o.update_batches * (double)c->updates));
     ses_objective_mix *mix = c->o.objectives;
     mix->build.length = c->o.stage[l->stage].length;
     if (n < 0 ||
@@ -264,7 +265,7 @@ ses_curriculum *ses_curriculum_new(const ses_curriculum_options *o, ses_err *e)
     ses_curriculum *c = ses_alloc(sizeof *c, e);
     if (!c) return NULL;
     c->o = *o;
-    if (c->o.accumulate < 1) c->o.accumulate = 1;
+    if (c->o.update_batches < 1) c->o.update_batches = 1;
     c->at.epoch = c->next.epoch = -1;
     double sum = 0;
     for (size_t i = 0; i < o->n_stages; i++)
@@ -275,7 +276,7 @@ ses_curriculum *ses_curriculum_new(const ses_curriculum_options *o, ses_err *e)
     if (!c->updates) {
         int64_t batches = count_batches(c, 0, 0, 0, INT64_MAX, e);
         if (batches < 0) goto fail;
-        c->updates = (int64_t)ceil(o->epochs * (double)batches / (double)c->o.accumulate);
+        c->updates = (int64_t)ceil(o->epochs * (double)batches / (double)c->o.update_batches);
     }
     if (c->updates < 1) {
         ses_fail(e, SES_EARG, "the run has 0 updates; set epochs or updates above 0");
@@ -284,7 +285,7 @@ ses_curriculum *ses_curriculum_new(const ses_curriculum_options *o, ses_err *e)
     for (size_t i = 0; i < o->n_stages; i++) {
         sum += o->stage[i].fraction;
         c->end[i] =
-            c->o.accumulate * (i + 1 == o->n_stages ? c->updates : (int64_t)(sum * (double)c->updates));
+            c->o.update_batches * (i + 1 == o->n_stages ? c->updates : (int64_t)(sum * (double)c->updates));
     }
     return c;
 fail:
@@ -310,29 +311,46 @@ int64_t ses_curriculum_pass_tokens(const ses_curriculum *c) { return c->pass_tok
 
 enum { EVAL_BATCH = 4096, UNIGRAM_TOKENS = 1 << 20 };
 
-typedef bool batch_fn(void *ctx, const ses_batch *b, int64_t row, ses_err *e);
+/* The work on batches: rank r of `size` computes batches r, r + size, ... */
+typedef struct visitor {
+    bool (*batch)(void *ctx, const ses_batch *b, int64_t row, ses_err *e); /* row: of the next batch */
+    bool (*end_round)(void *ctx, ses_err *e); /* after `size` batches, and after the last; or NULL */
+    void *ctx;
+    int rank, size;
+} visitor;
 
-/* Calls fn for batches of the first pass, about `tokens` tokens in all; row: first passage of the next
- * batch. */
-static bool for_each_batch(ses_curriculum *c, ses_passages *p, size_t primary, int64_t tokens, batch_fn *fn,
-                           void *ctx, ses_err *e)
+/* Adds passages from *row on to a batch; not to build: only counts them. *used: their tokens. */
+static bool fill_eval_batch(ses_curriculum *c, ses_passages *p, bool to_build, int64_t rows, int64_t *row,
+                            int64_t *used, ses_err *e)
 {
-    int64_t rows = ses_passages_count(p, 0, e), done = 0;
-    ses_objective_mix *mix = c->o.objectives;
-    for (int64_t row = 0; row < rows && done < tokens;) {
-        ses_batch b;
-        int64_t used = 0;
-        if (!ses_objective_mix_begin_batch(mix, primary, 0, e)) return false;
-        for (; row < rows && used < EVAL_BATCH; row++) {
-            ses_passage x;
-            if (!ses_passages_at(p, 0, row, &x, e) || !ses_objective_mix_add_passage(mix, &x, e))
-                return false;
-            used += x.n;
-        }
-        done += used;
-        if (!ses_objective_mix_end_batch(mix, &b, e) || !fn(ctx, &b, row, e)) return false;
+    for (*used = 0; *row < rows && *used < EVAL_BATCH; ++*row) {
+        ses_passage x = { 0 };
+        if (to_build ? !ses_passages_at(p, 0, *row, &x, e) ||
+                           !ses_objective_mix_add_passage(c->o.objectives, &x, e)
+                     : (x.n = ses_passages_length(p, 0, *row, e)) < 0)
+            return false;
+        *used += x.n;
     }
-    return rows > 0;
+    return true;
+}
+
+/* Visits batches of the first pass, about `tokens` tokens in all. */
+static bool for_each_batch(ses_curriculum *c, ses_passages *p, size_t primary, int64_t tokens,
+                           const visitor *v, ses_err *e)
+{
+    int64_t rows = ses_passages_count(p, 0, e), done = 0, number = 0;
+    ses_objective_mix *mix = c->o.objectives;
+    for (int64_t row = 0; row < rows && done < tokens; number++) {
+        ses_batch b;
+        int64_t used;
+        bool own = number % v->size == v->rank;
+        if (own && !ses_objective_mix_begin_batch(mix, primary, 0, e)) return false;
+        if (!fill_eval_batch(c, p, own, rows, &row, &used, e)) return false;
+        done += used;
+        if (own && (!ses_objective_mix_end_batch(mix, &b, e) || !v->batch(v->ctx, &b, row, e))) return false;
+        if (v->end_round && (number + 1) % v->size == 0 && !v->end_round(v->ctx, e)) return false;
+    }
+    return rows > 0 && (!v->end_round || number % v->size == 0 || v->end_round(v->ctx, e));
 }
 
 /* Sets the evaluation settings: first stage, default mask rate, dynamic masking. Returns the run's
@@ -353,39 +371,67 @@ static bool open_eval(ses_curriculum *c, ses_err *e)
     return c->eval || (c->eval = open_passages(c, c->o.stage[0].length, true, &frame, e));
 }
 
+/* The message of a rank after its batch of a round. */
+typedef struct round_sums {
+    ses_metric_sums sums; /* this batch; empty: the round has none for this rank */
+    bool stop;
+} round_sums;
+
 typedef struct measure_ctx {
     ses_objective_mix *mix;
     ses_tape *tape;
+    ses_comm *comm;
+    round_sums mine, *all; /* all: [ranks] */
     ses_metric_sums *sums;
     bool (*should_continue)(void *ctx);
     void *ctx;
+    bool cancelled;
 } measure_ctx;
 
 static bool measure(void *ctx, const ses_batch *b, int64_t row, ses_err *e)
 {
-    const measure_ctx *m = ctx;
+    measure_ctx *m = ctx;
     ses_tape_reset(m->tape, &(ses_tape_options){ .record = false, .seed = 1, .step = (uint32_t)row });
-    if (!ses_objective_mix_measure(m->mix, m->tape, b, m->sums, e)) return false;
-    return !m->should_continue || m->should_continue(m->ctx) ||
-           ses_fail(e, SES_EIO, "the evaluation was cancelled");
+    if (!ses_objective_mix_measure(m->mix, m->tape, b, &m->mine.sums, e)) return false;
+    m->mine.stop = m->should_continue && !m->should_continue(m->ctx);
+    return true;
+}
+
+/* Adds the sums of the round's batches, in their order. */
+static bool share_round(void *ctx, ses_err *e)
+{
+    measure_ctx *m = ctx;
+    if (!ses_comm_allgather_equal(m->comm, &m->mine, sizeof m->mine, m->all, e)) return false;
+    m->mine = (round_sums){ 0 };
+    for (int r = 0; r < ses_comm_size(m->comm); r++) {
+        ses_metric_sums_merge(m->sums, &m->all[r].sums);
+        m->cancelled |= m->all[r].stop;
+    }
+    return !m->cancelled || ses_fail(e, SES_EIO, "the evaluation was cancelled");
 }
 
 bool ses_curriculum_evaluate(ses_curriculum *c, int64_t tokens, bool (*should_continue)(void *ctx), void *ctx,
-                             ses_metric_sums *out, ses_err *e)
+                             ses_metric_sums *out, bool *cancelled, ses_err *e)
 {
     ses_objective_mix *mix = c->o.objectives;
-    measure_ctx m = { .mix = mix, .sums = out, .should_continue = should_continue, .ctx = ctx };
+    measure_ctx m = {
+        .mix = mix, .comm = c->o.comm, .sums = out, .should_continue = should_continue, .ctx = ctx
+    };
+    visitor v = { measure, share_round, &m, ses_comm_rank(c->o.comm), ses_comm_size(c->o.comm) };
     *out = (ses_metric_sums){ 0 };
     if (!open_eval(c, e)) return false;
-    m.tape = ses_tape_new(ses_store_device(ses_model_store(mix->model)),
-                          &(ses_tape_options){ .record = false }, e);
-    if (!m.tape) return false;
+    m.all = ses_alloc_array((size_t)v.size, sizeof *m.all, e);
+    m.tape = m.all ? ses_tape_new(ses_store_device(ses_model_store(mix->model)),
+                                  &(ses_tape_options){ .record = false }, e)
+                   : NULL;
+    bool ok = m.tape != NULL;
     ses_objective_options saved = set_eval_options(c);
-    bool ok = true;
     for (size_t primary = 0; ok && (primary < mix->n_primary || primary == 0); primary++)
-        ok = for_each_batch(c, c->eval, primary, tokens, measure, &m, e);
+        ok = for_each_batch(c, c->eval, primary, tokens, &v, e);
     mix->build.o = saved;
     ses_tape_free(m.tape);
+    ses_free(m.all);
+    if (cancelled) *cancelled = m.cancelled;
     return ok;
 }
 
@@ -415,8 +461,9 @@ bool ses_curriculum_unigram_loss(ses_curriculum *c, size_t primary, int64_t toke
     eval.count = ses_alloc_array((size_t)train.vocab, sizeof *eval.count, e);
     ses_objective_options saved = set_eval_options(c);
     bool ok = train.count && eval.count &&
-              for_each_batch(c, c->passages[0], primary, UNIGRAM_TOKENS, count_labels, &train, e) &&
-              for_each_batch(c, c->eval, primary, tokens, count_labels, &eval, e);
+              for_each_batch(c, c->passages[0], primary, UNIGRAM_TOKENS,
+                             &(visitor){ count_labels, NULL, &train, 0, 1 }, e) &&
+              for_each_batch(c, c->eval, primary, tokens, &(visitor){ count_labels, NULL, &eval, 0, 1 }, e);
     mix->build.o = saved;
     if (ok) *loss = ses_unigram_loss(train.count, eval.count, train.vocab);
     ses_free(train.count);

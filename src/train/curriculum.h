@@ -25,12 +25,13 @@ typedef struct ses_curriculum_options {
     int64_t sequences, tokens; /* per batch: N passages, or as many as fit into N tokens; one of them is 0 */
     double batch_ramp;         /* fraction of the run with batch-size warmup, */
     double ramp_from;          /* starting at this fraction of the full size */
-    int64_t accumulate;        /* batches per update */
+    int64_t update_batches;    /* batches per update: lanes times accumulated batches; 0: 1 */
     int64_t updates; /* length of the run; 0: `epochs` over the texts, at the first stage's length */
     double epochs;
     const ses_mixture_part *eval_part; /* evaluation corpora */
     size_t n_eval_parts;
     bool eval_held_out; /* evaluate on their held-out documents; else on the others */
+    ses_comm *comm;     /* ranks that share evaluations; NULL: one rank */
 } ses_curriculum_options;
 
 typedef struct ses_curriculum ses_curriculum;
@@ -43,9 +44,11 @@ int64_t ses_curriculum_pass_skipped(const ses_curriculum *c);
 ses_batch_source ses_curriculum_source(ses_curriculum *c);
 
 /* Mean losses and accuracies of each objective over about `tokens` tokens of the evaluation texts, with the
- * default mask rate so that runs are comparable. should_continue: false cancels; NULL: never. */
+ * default mask rate so that runs are comparable. The ranks compute the batches in turn; all get the sums,
+ * added in the order of the batches. should_continue: false on a rank cancels on all; NULL: never.
+ * *cancelled: this was the reason of the failure. */
 bool ses_curriculum_evaluate(ses_curriculum *c, int64_t tokens, bool (*should_continue)(void *ctx), void *ctx,
-                             ses_metric_sums *out, ses_err *e);
+                             ses_metric_sums *out, bool *cancelled, ses_err *e);
 
 /* Unigram baseline: the loss of predicting labels by their frequency in the training texts, for a primary
  * objective. NaN: token labels or evaluation texts are missing. */

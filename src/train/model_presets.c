@@ -124,6 +124,11 @@ static const struct {
       "\"hidden_p\": 0.15, \"input_p\": 0.25, \"embed_p\": 0.02, \"weight_p\": 0.2, \"alpha\": 2, \"beta\": "
       "1, "
       "\"tie_weights\": true, \"vocab_size\": 60000}" },
+    { "lstm", /* Dai and Le 2015 */
+      "{\"model_type\": \"lstm\", \"embedding_size\": 512, \"hidden_size\": 1024, \"num_hidden_layers\": 1, "
+      "\"dropout\": 0.0, \"token_dropout\": 0.0, \"classifier_dropout\": 0.5, \"label_gain\": false, "
+      "\"tie_word_embeddings\": false, \"initializer_range\": 0.058, \"vocab_size\": 30522, "
+      "\"pad_token_id\": 0}" },
     { "flair-lm", /* Akbik et al. 2018 */
       "{\"model_type\": \"flair-lm\", \"embedding_size\": 100, \"hidden_size\": 2048, \"nlayers\": 1, "
       "\"dropout\": "

@@ -10,7 +10,7 @@
 #define SES_PRESETS                                                                                       \
     "bert-tiny, -mini, -small, -medium, -base, -large, roberta-base, electra-small, -base, albert-base, " \
     "distilbert, gpt2, t5-small, bart-base, rnn-seq2seq, xlnet-base, bilstm, skip-thought, context2vec, " \
-    "nnlm, awd-lstm, "                                                                                    \
+    "nnlm, lstm, awd-lstm, "                                                                              \
     "ulmfit, flair-lm, elmo-small, elmo-original"
 
 /* Name of the i-th preset; NULL past the last. */

@@ -5,11 +5,15 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "comm/comm_impl.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { WINDOW = 50 }; /* updates per entry of log_history; transformers: 500 */
 
@@ -20,17 +24,40 @@ static double wall_clock(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A killed process may have left an incomplete last line: the next entry starts a new one. */
+/* Whether a line was written before the checkpoint: an update up to its own, or an evaluation up to its last
+ * one. A line that is not a log entry is kept. */
+static bool is_before(const char *line, size_t n, const ses_train_state *at)
+{
+    ses_json_doc *d = ses_json_parse(line, n, NULL);
+    const ses_json *root = d ? ses_json_root(d) : NULL;
+    int64_t step = 0;
+    bool known = ses_json_int(ses_json_get(root, "step"), &step), update = ses_json_get(root, "grad_norm");
+    ses_json_free(d);
+    return !known || step <= (update ? at->updates : at->evaluated);
+}
+
+/* Removes what a killed run logged after the checkpoint, and an incomplete last line: a resumed run writes
+ * these lines again. A pipe or device is left alone. */
+static bool truncate_file(const char *path, const ses_train_state *at, ses_err *e)
+{
+    struct stat st;
+    size_t n = 0, kept = 0;
+    if (stat(path, &st) || !S_ISREG(st.st_mode)) return true;
+    char *text = ses_file_read(path, SIZE_MAX / 2, &n, e);
+    if (!text) return false;
+    for (const char *end; (end = memchr(text + kept, '\n', n - kept));) {
+        if (!is_before(text + kept, (size_t)(end - text) - kept, at)) break;
+        kept = (size_t)(end - text) + 1;
+    }
+    bool ok = kept == n || truncate(path, (off_t)kept) == 0 || ses_fail_write(path, errno, e);
+    ses_free(text);
+    return ok;
+}
+
 static FILE *open_file(const char *path, bool append)
 {
-    FILE *f = fopen(path, append ? "a+" : "w");
-    if (!f) return NULL;
-    setvbuf(f, NULL, _IOLBF, BUFSIZ); /* whole lines reach the file even if the process is killed */
-    if (append && !fseek(f, -1, SEEK_END)) {
-        int last = getc(f);
-        fseek(f, 0, SEEK_END);
-        if (last != '\n') putc('\n', f);
-    }
+    FILE *f = fopen(path, append ? "a" : "w");
+    if (f) setvbuf(f, NULL, _IOLBF, BUFSIZ); /* whole lines reach the file even if the process is killed */
     return f;
 }
 
@@ -41,12 +68,15 @@ bool ses_run_log_open(ses_run_log *l, const ses_run_log_options *o, ses_trainer 
                         .trainer = t,
                         .resumed_update = at->updates,
                         .loss_sum = o->before.loss_sum,
-                        .loss_count = o->before.loss_count };
-    if (!o->before.loss_count) {
+                        .loss_count = o->before.loss_count,
+                        .window_sum = o->before.window_sum,
+                        .window = o->before.window };
+    if (!o->before.has_times) {
         l->first_update = at->updates;
         l->first_tokens = at->tokens;
         l->first_sequences = at->sequences;
     }
+    if (o->path && o->append && !truncate_file(o->path, at, e)) return false;
     if (o->path && !(l->file = open_file(o->path, o->append))) return ses_fail_write(o->path, errno, e);
     if (o->tensorboard_dir &&
         !(l->events = ses_event_file_new(o->tensorboard_dir, wall_clock(), at->updates + 1, e)))
@@ -65,6 +95,54 @@ static ses_energy add_before(ses_energy x, const ses_run_totals *before)
     return x;
 }
 
+/* Energy and memory that a rank has used. */
+typedef struct rank_use {
+    double cpu_joules, gpu_joules;
+    uint64_t peak_memory;
+    bool measured;
+    char gpu[32]; /* PCI bus id; "": none */
+} rank_use;
+
+/* Ranks of one machine read the same counters of its processors, and may share a GPU: each counts once. */
+static void add_rank(ses_energy *sum, const ses_comm *c, const rank_use *all, int r)
+{
+    bool cpu = true, gpu = true;
+    for (int i = 0; i < r; i++) {
+        if (strcmp(ses_comm_host(c, i), ses_comm_host(c, r))) continue;
+        if (all[i].measured && all[r].measured) cpu = false;
+        if (!strcmp(all[i].gpu, all[r].gpu)) gpu = false;
+    }
+    sum->joules += (cpu ? all[r].cpu_joules : 0) + (gpu ? all[r].gpu_joules : 0);
+    sum->gpu_joules += gpu ? all[r].gpu_joules : 0;
+}
+
+/* Replaces the energy of this rank by that of all of them, and its memory by that of the largest. */
+static bool sum_ranks(const ses_run_log *l, ses_energy *x, uint64_t *peak_memory, ses_err *e)
+{
+    ses_comm *c = l->options.comm;
+    int n = ses_comm_size(c);
+    if (n == 1) return true;
+    rank_use mine = { .cpu_joules = x->joules - x->gpu_joules,
+                      .gpu_joules = x->gpu_joules,
+                      .peak_memory = *peak_memory,
+                      .measured = x->measured };
+    snprintf(mine.gpu, sizeof mine.gpu, "%s", l->options.counters.gpu ? l->options.counters.gpu : "");
+    rank_use *all = ses_alloc_array((size_t)n, sizeof *all, e);
+    if (!all || !ses_comm_allgather_equal(c, &mine, sizeof mine, all, e)) {
+        ses_free(all);
+        return false;
+    }
+    x->joules = x->gpu_joules = 0;
+    for (int r = 0; r < n; r++) {
+        add_rank(x, c, all, r);
+        if (all[r].peak_memory > *peak_memory) *peak_memory = all[r].peak_memory;
+    }
+    size_t used = strlen(x->source);
+    snprintf(x->source + used, sizeof x->source - used, "; sum of %d ranks", n);
+    ses_free(all);
+    return true;
+}
+
 void ses_run_log_restore(ses_run_log *l, const ses_run_log_options *o, ses_trainer *t)
 {
     const ses_train_state *at = ses_trainer_state(t);
@@ -75,46 +153,53 @@ void ses_run_log_restore(ses_run_log *l, const ses_run_log_options *o, ses_train
                         .loss_count = o->before.loss_count,
                         .energy = add_before((ses_energy){ .source = "totals of the last checkpoint" },
                                              &o->before) };
-    if (o->before.loss_count) return;
+    if (o->before.has_times) return;
     l->first_update = at->updates;
     l->first_tokens = at->tokens;
     l->first_sequences = at->sequences;
 }
 
-static void add_recent(ses_run_log *l)
-{
-    l->recent_loss = l->recent_count ? l->recent_sum / (double)l->recent_count : NAN;
-    l->loss_sum += l->recent_sum, l->loss_count += l->recent_count;
-    l->recent_sum = 0, l->recent_count = 0;
-}
-
 double ses_run_log_elapsed(const ses_run_log *l) { return ses_seconds() - l->start; }
 
-ses_run_totals ses_run_log_totals(const ses_run_log *l)
+bool ses_run_log_totals(const ses_run_log *l, ses_run_totals *out, ses_err *e)
 {
     ses_energy_meter meter = l->meter; /* the measurement continues */
-    ses_energy x =
-        add_before(ses_energy_meter_stop(&meter, l->options.energy.core_watts), &l->options.before);
-    return (ses_run_totals){ .seconds = ses_run_log_elapsed(l),
+    ses_energy x = ses_energy_meter_stop(&meter, l->options.energy.core_watts);
+    uint64_t peak_memory = 0;
+    if (!sum_ranks(l, &x, &peak_memory, e)) return false;
+    x = add_before(x, &l->options.before);
+    *out = (ses_run_totals){ .seconds = ses_run_log_elapsed(l),
                              .joules = x.joules,
                              .gpu_joules = x.gpu_joules,
-                             .loss_sum = l->loss_sum + l->recent_sum,
-                             .loss_count = l->loss_count + l->recent_count };
+                             .loss_sum = l->loss_sum,
+                             .loss_count = l->loss_count,
+                             .has_times = true,
+                             .window_sum = l->window_sum,
+                             .window = l->window };
+    return true;
+}
+
+bool ses_run_log_share(ses_run_log *l, ses_err *e)
+{
+    if (ses_comm_size(l->options.comm) == 1) return true;
+    if (!sum_ranks(l, &l->energy, &l->peak_memory, e)) return false;
+    l->energy = add_before(l->energy, &l->options.before);
+    return true;
 }
 
 void ses_run_log_close(ses_run_log *l)
 {
     if (!l->trainer || l->seconds > 0) return; /* never opened, or closed already */
     l->seconds = fmax(ses_run_log_elapsed(l), 1e-9);
-    l->energy =
-        add_before(ses_energy_meter_stop(&l->meter, l->options.energy.core_watts), &l->options.before);
+    l->energy = ses_energy_meter_stop(&l->meter, l->options.energy.core_watts);
+    l->peak_memory = ses_peak_memory();
+    if (ses_comm_size(l->options.comm) == 1) l->energy = add_before(l->energy, &l->options.before);
     bool bad = l->file && ferror(l->file) != 0;
     if (l->file && (fclose(l->file) || bad) && !l->error.code)
         ses_fail_write(l->options.path, bad ? 0 : errno, &l->error);
     l->file = NULL;
     ses_event_file_free(l->events);
     l->events = NULL;
-    add_recent(l);
 }
 
 /* ---- updates ---- */
@@ -173,7 +258,7 @@ void ses_run_log_on_step(ses_run_log *l, const ses_step_result *s)
 {
     if (!s->updated) return;
     ses_energy_meter_update(&l->meter);
-    l->recent_sum += s->loss, l->recent_count++;
+    l->loss_sum += s->loss, l->loss_count++;
     if (l->file) log_update(l, s, s->loss, false);
     if (l->events) write_update_events(l, s);
     l->window_sum += s->loss;
@@ -214,7 +299,6 @@ bool ses_run_log_on_evaluation(ses_run_log *l, const ses_scores *scores, double 
     ses_json_member_int(j, "step", ses_trainer_state(l->trainer)->updates);
     bool ok = put_entry(l, j, true, true, e);
     if (l->events) write_evaluation_events(l, scores, loss);
-    add_recent(l);
     return ok;
 }
 
@@ -254,6 +338,11 @@ void ses_run_log_put_results(const ses_run_log *l, ses_json_writer *out)
     ses_json_member_real(out, "train_steps_per_second", (double)(at->updates - l->first_update) / l->seconds);
     ses_json_member_real(out, "train_tokens_per_second", tokens_per_second(l, l->seconds));
     ses_energy_put_results(&l->energy, &l->options.energy, out);
-    ses_json_member_int(out, "train_peak_memory_bytes", (int64_t)ses_peak_memory());
+    ses_json_member_int(out, "train_peak_memory_bytes",
+                        (int64_t)(l->peak_memory ? l->peak_memory : ses_peak_memory()));
+    if (l->options.lanes > 1) {
+        ses_json_member_int(out, "train_ranks", ses_comm_size(l->options.comm));
+        ses_json_member_int(out, "train_lanes", l->options.lanes);
+    }
     if (l->resumed_update) ses_json_member_int(out, "train_resumed_step", l->resumed_update);
 }

@@ -20,18 +20,26 @@
 
 /* Sums over a run up to an update. */
 typedef struct ses_run_totals {
-    double seconds, joules, loss_sum;
-    double gpu_joules;  /* part of joules; 0: no GPU, or not measured */
-    int64_t loss_count; /* updates; 0: the totals are unknown */
+    /* Functions of the run, the same for every machine and number of ranks. */
+    double loss_sum;
+    int64_t loss_count;
+    double window_sum; /* losses since the last entry of log_history */
+    int64_t window;
+    /* Measured; false: unknown, 0. */
+    bool has_times;
+    double seconds, joules;
+    double gpu_joules; /* part of joules; 0: no GPU, or not measured */
 } ses_run_totals;
 
 typedef struct ses_run_log_options {
-    const char *path;            /* JSON lines: one line per update and per evaluation; NULL: none */
-    bool append;                 /* to an existing file, for a resumed run */
+    const char *path; /* JSON lines: one line per update and per evaluation; NULL: none */
+    bool append;      /* to an existing file, for a resumed run: lines after its update are removed */
     const char *tensorboard_dir; /* folder of the event files; NULL: none */
     ses_energy_args energy;
     ses_energy_sources counters;
     ses_run_totals before; /* resumed run: totals up to its checkpoint */
+    ses_comm *comm;        /* ranks of the run; NULL: one. Ranks other than 0 have no path */
+    int64_t lanes;
 } ses_run_log_options;
 
 typedef struct ses_run_log {
@@ -42,17 +50,15 @@ typedef struct ses_run_log {
     ses_err error;          /* first error of a log; code SES_OK: none */
     double start, seconds;  /* start of the run; its length, set by close */
     int64_t resumed_update; /* updates at open; 0: not resumed */
-    /* First update that the figures cover: 0, or resumed_update if the totals before it are unknown. */
+    /* First update that the figures cover: 0, or resumed_update if the times before it are unknown. */
     int64_t first_update, first_tokens, first_sequences;
-    double recent_loss; /* mean over updates between the last two evaluations; NaN: none */
-    double recent_sum;  /* over updates since the last evaluation */
-    int64_t recent_count;
-    double loss_sum; /* over updates until the last evaluation; close adds the rest */
+    double loss_sum; /* over all updates, in their order: a resumed run gets the same bits */
     int64_t loss_count;
     double window_sum; /* over updates since the last entry of log_history */
     int64_t window;
     ses_energy_meter meter;
-    ses_energy energy; /* set by close */
+    ses_energy energy;    /* set by close; of all ranks after share */
+    uint64_t peak_memory; /* the same */
 } ses_run_log;
 
 /* Opens the files and starts clock and energy meter. The trainer is at the run's first update. */
@@ -67,8 +73,11 @@ void ses_run_log_on_step(ses_run_log *l, const ses_step_result *s);
 bool ses_run_log_on_evaluation(ses_run_log *l, const ses_scores *scores, double loss, ses_err *e);
 
 double ses_run_log_elapsed(const ses_run_log *l); /* seconds since open, and of the run before a resume */
-ses_run_totals ses_run_log_totals(const ses_run_log *l); /* between open and close */
-double ses_run_log_train_loss(const ses_run_log *l);     /* mean over updates, after close; NaN: none */
+/* Between open and close. Energy is that of all ranks, which all call it. */
+bool ses_run_log_totals(const ses_run_log *l, ses_run_totals *out, ses_err *e);
+/* After close, on all ranks: sums their energy. */
+bool ses_run_log_share(ses_run_log *l, ses_err *e);
+double ses_run_log_train_loss(const ses_run_log *l); /* mean over updates, after close; NaN: none */
 /* The figures after close; zeros and a NaN loss of a zeroed log. */
 ses_training_stats ses_run_log_stats(const ses_run_log *l);
 /* After close: members with the names transformers uses (epoch, train_loss, train_runtime, ...); none of a

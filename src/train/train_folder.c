@@ -11,6 +11,7 @@
 #include "text/legacy/legacy_files.h"
 #include "text/tokenizer_files.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +33,8 @@ static bool note_entry(void *ctx, const char *name)
         f->checkpoint = true;
     else if (!strcmp(name, ".lock"))
         f->lock = true;
-    else if (!strcmp(name, SES_RUN_LOG) || !strcmp(name, SES_RUN_TENSORBOARD) || !strcmp(name, SES_RUN_PLAN))
+    else if (!strcmp(name, SES_RUN_LOG) || !strcmp(name, SES_RUN_TENSORBOARD) ||
+             !strcmp(name, SES_RUN_PLAN) || !strcmp(name, SES_RUN_TIMES))
         f->logs = true;
     else if (strncmp(name, ".sesame-", 8))
         f->other = true;
@@ -158,11 +160,10 @@ bool ses_train_folder_write(const char *out, bool (*fill)(void *ctx, const char 
 static void put_totals(const ses_run_totals *t, ses_json_writer *w)
 {
     ses_json_member_object(w, "totals");
-    ses_json_member_real(w, "seconds", t->seconds);
-    ses_json_member_real(w, "joules", t->joules);
-    if (t->gpu_joules > 0) ses_json_member_real(w, "gpu_joules", t->gpu_joules);
     ses_json_member_real(w, "loss_sum", t->loss_sum);
     ses_json_member_int(w, "updates", t->loss_count);
+    ses_json_member_real(w, "window_sum", t->window_sum);
+    ses_json_member_int(w, "window", t->window);
     ses_json_end_object(w);
 }
 
@@ -204,21 +205,95 @@ ses_json_doc *ses_run_info_open(const char *out, ses_err *e)
     return d;
 }
 
-ses_run_totals ses_run_totals_read(const char *dir)
+static ses_run_totals read_losses(const ses_json *x)
 {
     ses_run_totals t = { 0 };
-    ses_json_doc *d = load(dir, SES_RUN_INFO);
+    bool ok = ses_json_real(ses_json_get(x, "loss_sum"), &t.loss_sum) &&
+              ses_json_int(ses_json_get(x, "updates"), &t.loss_count) && t.loss_count > 0 &&
+              isfinite(t.loss_sum);
+    if (!ok) return (ses_run_totals){ 0 };
+    if (!ses_json_real(ses_json_get(x, "window_sum"), &t.window_sum) || !isfinite(t.window_sum) ||
+        !ses_json_int(ses_json_get(x, "window"), &t.window) || t.window < 0 || t.window > t.loss_count)
+        t.window_sum = 0, t.window = 0; /* an earlier version wrote no window */
+    return t;
+}
+
+/* Sets time and energy, if they are valid. */
+static void read_times(const ses_json *x, ses_run_totals *t)
+{
+    double seconds, joules, gpu;
+    if (!ses_json_real(ses_json_get(x, "seconds"), &seconds) || !(seconds >= 0) || !isfinite(seconds) ||
+        !ses_json_real(ses_json_get(x, "joules"), &joules) || !(joules >= 0) || !isfinite(joules))
+        return;
+    t->has_times = true;
+    t->seconds = seconds;
+    t->joules = joules;
+    if (ses_json_real(ses_json_get(x, "gpu_joules"), &gpu) && gpu >= 0 && gpu <= joules) t->gpu_joules = gpu;
+}
+
+/* The last line of a checkpoint counts: a resumed run may have saved it again. */
+static void find_times(const char *out, const ses_train_state *at, ses_run_totals *t)
+{
+    size_t n = 0;
+    char *path = ses_path_join(out, SES_RUN_TIMES, NULL);
+    char *text = path && ses_path_exists(path) ? ses_file_read(path, FILE_MAX, &n, NULL) : NULL;
+    ses_free(path);
+    for (const char *line = text, *end; line && (end = strchr(line, '\n')); line = end + 1) {
+        int64_t step = -1, batches = -1;
+        ses_json_doc *d = ses_json_parse(line, (size_t)(end - line), NULL);
+        const ses_json *x = d ? ses_json_root(d) : NULL;
+        if (ses_json_int(ses_json_get(x, "step"), &step) && step == at->updates &&
+            ses_json_int(ses_json_get(x, "batches"), &batches) && batches == at->batches)
+            read_times(x, t);
+        ses_json_free(d);
+    }
+    ses_free(text);
+}
+
+ses_run_totals ses_run_totals_read(const char *out, const char *checkpoint, const ses_train_state *at)
+{
+    ses_json_doc *d = load(checkpoint, SES_RUN_INFO);
     const ses_json *x = d ? ses_json_get(ses_json_root(d), "totals") : NULL;
-    bool ok = ses_json_real(ses_json_get(x, "seconds"), &t.seconds) &&
-              ses_json_real(ses_json_get(x, "joules"), &t.joules) &&
-              ses_json_real(ses_json_get(x, "loss_sum"), &t.loss_sum) &&
-              ses_json_int(ses_json_get(x, "updates"), &t.loss_count) && t.seconds >= 0 && t.joules >= 0 &&
-              t.loss_count > 0 && isfinite(t.seconds) && isfinite(t.joules) && isfinite(t.loss_sum);
-    double gpu;
-    if (ok && ses_json_real(ses_json_get(x, "gpu_joules"), &gpu) && gpu >= 0 && gpu <= t.joules)
-        t.gpu_joules = gpu;
+    ses_run_totals t = read_losses(x);
+    read_times(x, &t);
+    find_times(out, at, &t);
     ses_json_free(d);
-    return ok ? t : (ses_run_totals){ 0 };
+    return t;
+}
+
+bool ses_run_times_add(const char *out, const ses_train_state *at, const ses_run_totals *t, int ranks,
+                       ses_err *e)
+{
+    size_t n = 0;
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    char *path = w ? ses_path_join(out, SES_RUN_TIMES, e) : NULL;
+    if (w) {
+        ses_json_begin_object(w);
+        ses_json_member_int(w, "step", at->updates);
+        ses_json_member_int(w, "batches", at->batches);
+        ses_json_member_int(w, "ranks", ranks);
+        ses_json_member_real(w, "seconds", t->seconds);
+        ses_json_member_real(w, "joules", t->joules);
+        if (t->gpu_joules > 0) ses_json_member_real(w, "gpu_joules", t->gpu_joules);
+        ses_json_end_object(w);
+    }
+    const char *text = path ? ses_json_writer_text(w, &n, e) : NULL;
+    FILE *f = text ? fopen(path, "a") : NULL;
+    bool ok = f && fwrite(text, 1, n, f) == n && putc('\n', f) != EOF;
+    int why = errno;
+    if (f && fclose(f)) ok = false, why = errno;
+    if (text && !ok) ses_fail_write(path, why, e);
+    ses_json_writer_free(w);
+    ses_free(path);
+    return ok;
+}
+
+bool ses_run_times_remove(const char *out, ses_err *e)
+{
+    char *path = ses_path_join(out, SES_RUN_TIMES, e);
+    bool ok = path && ses_file_remove(path, e);
+    ses_free(path);
+    return ok;
 }
 
 static bool same_member(const ses_json *a, const ses_json *b, const char *key)

@@ -12,6 +12,7 @@
 #define SES_RUN_LOG "log.jsonl"
 #define SES_RUN_TENSORBOARD "runs"
 #define SES_RUN_PLAN "pretrain.json"
+#define SES_RUN_TIMES "times.jsonl" /* time and energy up to each checkpoint */
 /* Files written at its end: its settings (also in each checkpoint); the runs of a search. */
 #define SES_RUN_INFO "run.json"
 #define SES_RUN_ERRORS "eval_errors.json" /* the worst errors of the last evaluation */
@@ -42,11 +43,18 @@ typedef struct ses_run_info {
     int64_t parameters;     /* numbers the classifier has learned */
     const char *metric;     /* score that compares runs, without "eval_" */
     bool lower_is_better;
-    const ses_run_totals *totals; /* totals up to a checkpoint; NULL: not written */
+    const ses_run_totals *totals; /* totals up to a checkpoint: its losses are written; NULL: none */
 } ses_run_info;
 bool ses_run_info_write(const ses_run_info *r, const char *dir, ses_err *e);
-/* Reads the totals of run.json in folder dir, a checkpoint. loss_count is 0 if it has none that are valid. */
-ses_run_totals ses_run_totals_read(const char *dir);
+
+/* Checkpoints have the same bytes on every machine. Time and energy differ, so they are lines of
+ * OUT/times.jsonl, one per checkpoint. ranks: processes that trained. */
+bool ses_run_times_add(const char *out, const ses_train_state *at, const ses_run_totals *t, int ranks,
+                       ses_err *e);
+bool ses_run_times_remove(const char *out, ses_err *e);
+/* Reads the totals up to a checkpoint of folder out: its losses from run.json, time and energy from
+ * times.jsonl (of earlier versions: run.json). Missing or invalid ones are 0. */
+ses_run_totals ses_run_totals_read(const char *out, const char *checkpoint, const ses_train_state *at);
 
 /* Opens run.json of the newest checkpoint in folder out that has one, else of out itself. NULL without an
  * error: there is none. Free with ses_json_free. */

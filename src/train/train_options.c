@@ -37,7 +37,32 @@ static const ses_opt opt[] = {
       .def = "1",
       .min = 1,
       .max = 1 << 20,
-      .help = "batches per update" },
+      .help = "batches per update and lane" },
+    { .name = "lanes",
+      .type = SES_OPT_INT,
+      .offset = AT(run.lanes),
+      .def = "0",
+      .min = 0,
+      .max = 65536,
+      .value = "G",
+      .help =
+          "groups of batches whose gradients are summed in a fixed order: results depend on G, not on the "
+          "number of ranks, which is at most G; 0: the number of ranks, or as the resumed run" },
+    { .name = "loss-mean",
+      .type = SES_OPT_CHOICE,
+      .offset = AT(loss_mean),
+      .def = "batches",
+      .choices = "batches|tokens",
+      .help =
+          "mean over the batches of an update: batches: of their mean losses; tokens: of all predictions, as "
+          "one large batch would" },
+    { .name = "gradients",
+      .type = SES_OPT_CHOICE,
+      .offset = AT(gradients),
+      .def = "f32",
+      .choices = "f32|bf16",
+      .help = "type of gradients sent between ranks; bf16: half the bytes, and results that depend on the "
+              "number of ranks" },
     { .name = "optimizer",
       .type = SES_OPT_CHOICE,
       .offset = AT(optimizer),
@@ -151,11 +176,13 @@ static const ses_opt opt[] = {
     { .name = "resume",
       .type = SES_OPT_FLAG,
       .offset = AT(run.resume),
+      .of_call = true,
       .help = "continue from the newest checkpoint in OUT, by default with its options; start anew if OUT is "
               "empty" },
     { .name = "overwrite",
       .type = SES_OPT_FLAG,
       .offset = AT(run.overwrite),
+      .of_call = true,
       .help = "replace the contents of OUT" },
 };
 const ses_opt_table ses_train_options = { opt, SES_LEN(opt) };
@@ -217,6 +244,13 @@ bool ses_training_schedule(const ses_training_options *r, ses_trainer_options *o
     return true;
 }
 
+void ses_training_put_lanes(const ses_training_options *r, ses_json_writer *w)
+{
+    if (r->lanes > 1) ses_json_member_int(w, "lanes", r->lanes);
+    if (r->weight_by_tokens) ses_json_member_string(w, "loss_mean", "tokens");
+    if (r->comm_bf16) ses_json_member_string(w, "gradients", "bf16");
+}
+
 void ses_training_put_optimizer(const ses_training_options *r, ses_json_writer *w)
 {
     ses_json_member_string(w, "optimizer", r->optimizer);
@@ -235,6 +269,8 @@ ses_training_options ses_train_args_options(const ses_train_args *a)
     ses_training_options r = a->run;
     r.optimizer = ses_optim_name((size_t)a->optimizer, NULL);
     r.schedule = ses_schedule_name((size_t)a->schedule, NULL);
+    r.weight_by_tokens = a->loss_mean == 1;
+    r.comm_bf16 = a->gradients == 1;
     r.core_watts = a->energy.core_watts;
     r.co2_per_kwh = a->energy.co2_per_kwh;
     return r;

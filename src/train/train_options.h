@@ -9,8 +9,9 @@
 
 typedef struct ses_train_args {
     ses_training_options run;
-    int optimizer, schedule; /* indices of their names */
-    bool has_epochs, has_lr; /* --epochs, --lr were used in this call */
+    int optimizer, schedule;  /* indices of their names */
+    int loss_mean, gradients; /* indices of the options' choices */
+    bool has_epochs, has_lr;  /* --epochs, --lr were used in this call */
     ses_energy_args energy;
 } ses_train_args;
 
@@ -21,6 +22,8 @@ ses_training_options ses_train_args_options(const ses_train_args *a);
 bool ses_training_optimizer(const ses_training_options *r, ses_optim_options *o, ses_err *e);
 /* Sets o's schedule and warmup. */
 bool ses_training_schedule(const ses_training_options *r, ses_trainer_options *o, ses_err *e);
+/* Lanes and the kind of mean, as members of a JSON object; none for one lane and the default mean. */
+void ses_training_put_lanes(const ses_training_options *r, ses_json_writer *w);
 /* Settings of optimizer and schedule that a resumed run must share, as members of a JSON object. */
 void ses_training_put_optimizer(const ses_training_options *r, ses_json_writer *w);
 

@@ -2,7 +2,9 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "model/model_desc.h"
+#include "nn/store_impl.h"
 #include "sesame/ops.h"
+#include "train/optim/optim_kind.h"
 #include "trainer_impl.h"
 
 #include <inttypes.h>
@@ -12,9 +14,12 @@
 
 /* ---- length of the run ---- */
 
+int64_t ses_trainer_update_batches(const ses_trainer *t) { return t->o.lanes * t->o.accumulate; }
+
 static int64_t updates_of(const ses_trainer *t, int64_t batches)
 {
-    return (batches + t->o.accumulate - 1) / t->o.accumulate;
+    int64_t each = ses_trainer_update_batches(t);
+    return (batches + each - 1) / each;
 }
 
 /* Updates of a run of o.epochs epochs; a fractional last epoch is rounded up, as in transformers. */
@@ -72,12 +77,22 @@ static bool check_models(const ses_trainer *t, ses_err *e)
     return true;
 }
 
-ses_trainer *ses_trainer_new(const ses_trainer_options *o, ses_err *e)
+static bool check_weights(const ses_trainer *t, ses_err *e)
 {
-    ses_trainer *t = ses_alloc(sizeof *t, e);
-    if (!t) return NULL;
+    return !t->o.weight_by_tokens || !t->o.loss || t->o.predictions ||
+           ses_fail(
+               e, SES_EUNSUPPORTED,
+               "batches cannot be weighted by their predictions: this loss is not a mean over predictions");
+}
+
+/* Sets models, stores and counters from the options. */
+static void init(ses_trainer *t, const ses_trainer_options *o)
+{
     t->o = *o;
+    t->rank = ses_comm_rank(o->comm);
+    t->ranks = ses_comm_size(o->comm);
     if (t->o.accumulate < 1) t->o.accumulate = 1;
+    if (t->o.lanes < 1) t->o.lanes = t->ranks;
     if (t->o.keep_checkpoints < 1) t->o.keep_checkpoints = 2;
     t->model[t->n_models++] = o->model;
     if (o->generator) t->model[t->n_models++] = o->generator;
@@ -87,23 +102,52 @@ ses_trainer *ses_trainer_new(const ses_trainer_options *o, ses_err *e)
             t->store[t->n_stores++] = o->extra_params[i];
     t->dev = ses_store_device(ses_model_store(o->model));
     t->at = (ses_train_state){ .evaluated = -1, .saved = -1, .best = NAN, .best_update = -1 };
-    if (!check_models(t, e) || !count_updates(t, e)) goto fail;
-    t->epoch_batches = o->source.count(o->source.ctx, 0);
-    if (!o->schedule.name && !ses_schedule_defaults("constant", &t->o.schedule, e)) goto fail;
+}
+
+static bool init_schedule(ses_trainer *t, ses_err *e)
+{
+    if (!t->o.schedule.name && !ses_schedule_defaults("constant", &t->o.schedule, e)) return false;
     if (!t->o.schedule.total) t->o.schedule.total = t->total_updates;
-    if (!t->o.schedule.warmup) t->o.schedule.warmup = ses_warmup_updates(o->warmup_ratio, t->total_updates);
+    if (!t->o.schedule.warmup) t->o.schedule.warmup = ses_warmup_updates(t->o.warmup_ratio, t->total_updates);
+    return true;
+}
+
+static bool open_folder(ses_trainer *t, const ses_trainer_options *o, ses_err *e)
+{
     t->settings = ses_strdup(o->settings ? o->settings : "{}", e);
-    if (!t->settings || (o->dir && !(t->dir = ses_strdup(o->dir, e)))) goto fail;
-    if (t->dir && (!ses_dir_make(t->dir, e) || !(t->lock = ses_dir_lock_new(t->dir, e)))) goto fail;
-    if (t->dir && !ses_dir_recover(t->dir, e)) goto fail;
-    if (t->dir && o->source.hash)
+    bool ok = t->settings && (!o->dir || (t->dir = ses_strdup(o->dir, e)));
+    if (!ses_comm_all_ok(o->comm, ok, e) || !ses_trainer_open_dir(t, e)) return false;
+    if (o->source.hash && (t->dir || t->ranks > 1))
         snprintf(t->data_hash, sizeof t->data_hash, "%016" PRIx64, o->source.hash(o->source.ctx));
-    if (!unfreeze(t, 0, e)) goto fail;
-    for (size_t i = 0; i < t->n_stores; i++)
-        if (!(t->optim[i] = ses_optim_new(t->store[i], &o->optim, e))) goto fail;
-    t->tape = ses_tape_new(t->dev, &(ses_tape_options){ .record = true }, e);
-    if (t->tape) return t;
-fail:
+    return true;
+}
+
+static bool open_optimizers(ses_trainer *t, ses_err *e)
+{
+    if (!unfreeze(t, 0, e)) return false;
+    for (size_t i = 0; i < t->n_stores; i++) {
+        const ses_shards *x = t->lanes ? ses_lanes_shards(t->lanes, i) : NULL;
+        t->optim[i] = ses_optim_new_slice(t->store[i], &t->o.optim, x ? ses_shards_begin(x) : 0,
+                                          x ? ses_shards_end(x) : INT64_MAX, e);
+        if (!t->optim[i]) return false;
+    }
+    return true;
+}
+
+ses_trainer *ses_trainer_new(const ses_trainer_options *o, ses_err *e)
+{
+    ses_err local = { 0 }, *why = e ? e : &local;
+    ses_trainer *t = ses_alloc(sizeof *t, why);
+    if (!t) return ses_comm_abort(o->comm, why), NULL;
+    init(t, o);
+    e = why;
+    bool ok = check_models(t, e) && check_weights(t, e) && count_updates(t, e) && init_schedule(t, e) &&
+              open_folder(t, o, e);
+    if (ok) t->epoch_batches = o->source.count(o->source.ctx, 0);
+    ok = ok && ses_trainer_open_lanes(t, e) && open_optimizers(t, e) &&
+         (t->tape = ses_tape_new(t->dev, &(ses_tape_options){ .record = true }, e));
+    if (ok && ses_comm_all_ok(o->comm, true, e)) return t;
+    ses_comm_abort(o->comm, e);
     ses_trainer_free(t);
     return NULL;
 }
@@ -112,6 +156,7 @@ void ses_trainer_free(ses_trainer *t)
 {
     if (!t) return;
     ses_tape_free(t->tape);
+    ses_trainer_close_lanes(t);
     for (size_t i = 0; i < t->n_stores; i++) ses_optim_free(t->optim[i]);
     ses_buf_free(&t->log);
     ses_free(t->score);
@@ -124,44 +169,74 @@ void ses_trainer_free(ses_trainer *t)
 
 /* ---- a step ---- */
 
-/* Adds the position to an error: "update 12, epoch 2, batch 7 (lines ...)". Counted from 1. */
-static bool wrap_batch(const ses_trainer *t, ses_err *e)
+/* Counted from 1. */
+bool ses_trainer_wrap_batch(const ses_trainer *t, int64_t index, ses_err *e)
 {
     char where[200] = "";
     const ses_batch_source *s = &t->o.source;
-    if (s->describe) s->describe(s->ctx, t->at.epoch, t->at.index, where, sizeof where);
+    if (s->describe) s->describe(s->ctx, t->at.epoch, index, where, sizeof where);
     return ses_wrap(e, "update %" PRId64 ", epoch %" PRId64 ", batch %" PRId64 "%s%s%s", t->at.updates + 1,
-                    t->at.epoch + 1, t->at.index + 1, *where ? " (" : "", where, *where ? ")" : "");
+                    t->at.epoch + 1, index + 1, *where ? " (" : "", where, *where ? ")" : "");
 }
 
-/* Names the parameter nearest to the loss with a weight, or else a gradient, that is not finite: in the
- * backward pass a NaN spreads to everything below. */
-static bool fail_not_finite(const ses_trainer *t, const char *quantity, double value, ses_err *e)
+/* Is a weight or gradient of parameter i of store m not finite, among the elements of this rank? */
+static bool is_not_finite(const ses_trainer *t, size_t m, size_t i, bool gradients)
 {
-    for (int gradients = 0; gradients < 2; gradients++)
-        for (size_t m = t->n_stores; m-- > 0;)
-            for (size_t i = ses_store_count(t->store[m]); i-- > 0;) {
-                char name[256];
-                const ses_param *p = ses_store_at(t->store[m], i);
-                const ses_real *x = gradients ? p->tensor->grad : ses_master_data(p->tensor);
-                if (!x || isfinite(t->dev->k_f32.sum_squares(&t->dev->exec, x, ses_count(p->tensor))))
-                    continue;
-                if (m >= t->n_models || !ses_model_tensor_name(t->model[m], i, name, sizeof name))
-                    snprintf(name, sizeof name, "%s", p->name);
-                return ses_fail(e, SES_EARG, "the %s is %g: NaN or infinity in the %s of \"%s\"", quantity,
-                                value, gradients ? "gradient" : "weights", name);
-            }
+    const ses_tensor *w = ses_store_at(t->store[m], i)->tensor;
+    const ses_shards *own = t->lanes ? ses_lanes_shards(t->lanes, m) : NULL;
+    const ses_real *x = gradients ? w->grad : ses_master_data(w);
+    int64_t at = ses_store_flat_offset(t->store[m], i), from = 0, to = ses_count(w);
+    if (own && at >= 0) {
+        if (ses_shards_begin(own) > at) from = ses_shards_begin(own) - at;
+        if (ses_shards_end(own) < at + to) to = ses_shards_end(own) - at;
+    } else if (own && gradients) { /* another store's */
+        return false;
+    }
+    return x && to > from && !isfinite(t->dev->k_f32.sum_squares(&t->dev->exec, x + from, to - from));
+}
+
+/* The last such parameter on all ranks, 1 + i + m * 2^32; 0: none, -1: failed. In the backward pass a NaN
+ * spreads to everything below. */
+static int64_t find_not_finite(const ses_trainer *t, bool gradients, ses_err *e)
+{
+    int64_t mine = 0, last = 0;
+    for (size_t m = t->n_stores; !mine && m-- > 0;)
+        for (size_t i = ses_store_count(t->store[m]); !mine && i-- > 0;)
+            if (is_not_finite(t, m, i, gradients)) mine = 1 + (int64_t)i + ((int64_t)m << 32);
+    int64_t *all = ses_alloc_array((size_t)t->ranks, sizeof *all, e);
+    if (!all || !ses_comm_allgather_equal(t->o.comm, &mine, sizeof mine, all, e)) last = -1;
+    for (int r = 0; last >= 0 && r < t->ranks; r++)
+        if (all[r] > last) last = all[r];
+    ses_free(all);
+    return last;
+}
+
+bool ses_trainer_fail_not_finite(const ses_trainer *t, const char *quantity, double value, ses_err *e)
+{
+    for (int gradients = 0; gradients < 2; gradients++) {
+        char name[256];
+        int64_t last = find_not_finite(t, gradients, e);
+        if (last < 0) return false;
+        if (!last) continue;
+        size_t m = (size_t)(last >> 32), i = (size_t)(last & UINT32_MAX) - 1;
+        if (m >= t->n_models || !ses_model_tensor_name(t->model[m], i, name, sizeof name))
+            snprintf(name, sizeof name, "%s", ses_store_at(t->store[m], i)->name);
+        return ses_fail(e, SES_EARG, "the %s is %g: NaN or infinity in the %s of \"%s\"", quantity, value,
+                        gradients ? "gradient" : "weights", name);
+    }
     return ses_fail(e, SES_EARG, "the %s is %g", quantity, value);
 }
 
-static double grad_norm(const ses_trainer *t)
+static bool grad_norm(ses_trainer *t, double *norm, ses_err *e)
 {
     double sum = 0;
+    if (t->lanes) return ses_lanes_grad_norm(t->lanes, norm, e);
     for (size_t i = 0; i < t->n_stores; i++) {
-        double norm = ses_store_grad_norm(t->store[i]);
-        sum += norm * norm;
+        double one = ses_store_grad_norm(t->store[i]);
+        sum += one * one;
     }
-    return sqrt(sum);
+    *norm = sqrt(sum);
+    return true;
 }
 
 /* The label of each row of logits; a causal head predicts the next token's. */
@@ -209,45 +284,67 @@ static bool update_is_due(const ses_trainer *t)
     return t->at.accumulated + 1 >= t->o.accumulate || t->at.index + 1 >= t->epoch_batches;
 }
 
-/* Builds the next batch while a GPU is still computing. */
-static void prefetch_next(const ses_trainer *t)
+/* The weight of a batch. */
+static bool count_predictions(const ses_trainer *t, const ses_batch *b, int64_t *n, ses_err *e)
 {
-    const ses_batch_source *s = &t->o.source;
-    bool last = t->at.index + 1 >= t->epoch_batches,
-         over = update_is_due(t) && t->at.updates + 1 >= t->total_updates;
-    if (s->prefetch && !over) s->prefetch(s->ctx, t->at.epoch + last, last ? 0 : t->at.index + 1);
+    *n = 1;
+    if (!t->o.weight_by_tokens) return true;
+    *n = t->o.predictions ? t->o.predictions(t->o.loss_ctx, b)
+                          : ses_head_predictions(&t->o.model->class->head[0], b);
+    return *n >= 0 ||
+           ses_fail(e, SES_EUNSUPPORTED,
+                    "the loss of this batch is not a mean over predictions, so that batches cannot be "
+                    "weighted by their number; train without token weights");
 }
 
-/* Forward and backward pass; adds to the gradients. */
-static bool run_batch(ses_trainer *t, const ses_batch *b, double *loss, ses_err *e)
+/* Runs a batch on the tape and reads its loss. */
+static bool run_tape(ses_trainer *t, const ses_batch *b, const ses_batch_run *r, ses_batch_row *row,
+                     ses_err *e)
 {
+    const ses_batch_source *s = &t->o.source;
     ses_real value = 0;
     ses_tape_options o = { .record = true,
                            .train = !t->o.no_dropout,
                            .recompute = t->o.recompute,
                            .seed = t->o.seed,
-                           .step = (uint32_t)t->at.batches };
+                           .step = (uint32_t)r->number };
     ses_tape_reset(t->tape, &o);
-    for (size_t i = 0; i < t->n_stores && !t->at.accumulated; i++) ses_store_zero_grad(t->store[i]);
+    ses_tape_set_watch(t->tape, r->watch);
+    for (size_t i = 0; i < t->n_stores && r->is_first; i++) ses_store_zero_grad(t->store[i]);
     ses_tensor *l = loss_of(t, b, e);
     if (!l) return false;
-    ses_backward(t->tape, l);
+    ses_backward(t->tape, t->o.weight_by_tokens ? ses_scale(t->tape, l, (double)row->predictions) : l);
     if (!ses_tape_ok(t->tape, e)) return false;
-    prefetch_next(t);
+    /* the next batch is built while a GPU is still computing */
+    if (s->prefetch && r->next_epoch >= 0) s->prefetch(s->ctx, r->next_epoch, r->next_index);
     if (!ses_tape_read(t->tape, l, &value)) return ses_tape_ok(t->tape, e);
-    *loss = (double)value;
-    return isfinite(*loss) || fail_not_finite(t, "loss", *loss, e);
+    row->loss = (double)value;
+    return true;
 }
 
-static bool update(ses_trainer *t, ses_step_result *out, ses_err *e)
+bool ses_trainer_run_batch(ses_trainer *t, const ses_batch_run *r, ses_batch_row *row, ses_err *e)
 {
-    double mean = 1 / (double)t->at.accumulated;
-    out->grad_norm = grad_norm(t) * mean;
+    const ses_batch_source *s = &t->o.source;
+    ses_batch b = { 0 };
+    *row = (ses_batch_row){ 0 };
+    if (!s->batch(s->ctx, t->at.epoch, r->index, &b, e) || !count_predictions(t, &b, &row->predictions, e) ||
+        !run_tape(t, &b, r, row, e))
+        return ses_trainer_wrap_batch(t, r->index, e);
+    row->tokens = b.tokens + (b.target_cu_seqlens ? b.target_cu_seqlens[b.seqs] : 0);
+    row->sequences = b.seqs;
+    return true;
+}
+
+bool ses_trainer_update(ses_trainer *t, double weight, ses_step_result *out, ses_err *e)
+{
+    double mean = 1 / fmax(weight, 1), norm = 0;
+    if (!grad_norm(t, &norm, e)) return false;
+    out->grad_norm = norm * mean;
     t->o.schedule.decays = t->at.decays;
     out->lr = t->o.optim.lr * ses_schedule_at(&t->o.schedule, t->at.updates);
-    out->loss = t->at.accumulated_loss * mean;
+    out->loss *= mean;
     out->updated = true;
-    if (!isfinite(out->grad_norm)) return fail_not_finite(t, "gradient norm", out->grad_norm, e);
+    if (!isfinite(out->grad_norm)) return ses_trainer_fail_not_finite(t, "gradient norm", out->grad_norm, e);
     double momentum = ses_schedule_momentum_at(&t->o.schedule, t->at.updates);
     for (size_t i = 0; i < t->n_stores && momentum >= 0; i++) ses_optim_set_momentum(t->optim[i], momentum);
     for (size_t i = 0; i < t->n_stores; i++)
@@ -255,32 +352,67 @@ static bool update(ses_trainer *t, ses_step_result *out, ses_err *e)
     return true;
 }
 
-bool ses_trainer_step(ses_trainer *t, ses_step_result *out, ses_err *e)
+/* The batch after the current one. */
+static void set_next(const ses_trainer *t, ses_batch_run *r)
 {
-    const ses_batch_source *s = &t->o.source;
-    ses_batch b = { 0 };
-    *out = (ses_step_result){ 0 };
-    if (t->at.index >= t->epoch_batches) { /* start the next epoch */
-        t->at.epoch++;
-        t->at.index = 0;
-        t->epoch_batches = s->count(s->ctx, t->at.epoch);
-        if (!unfreeze(t, t->at.epoch, e)) return false;
-    }
-    if (!s->batch(s->ctx, t->at.epoch, t->at.index, &b, e) || !run_batch(t, &b, &out->loss, e))
-        return wrap_batch(t, e);
+    bool last = t->at.index + 1 >= t->epoch_batches,
+         over = update_is_due(t) && t->at.updates + 1 >= t->total_updates;
+    r->next_epoch = over ? -1 : t->at.epoch + last;
+    r->next_index = last ? 0 : t->at.index + 1;
+}
+
+/* A step without lanes: one batch. */
+static bool step(ses_trainer *t, ses_step_result *out, ses_err *e)
+{
+    ses_batch_run r = { .index = t->at.index, .number = t->at.batches, .is_first = !t->at.accumulated };
+    ses_batch_row row;
     bool due = update_is_due(t);
+    set_next(t, &r);
+    if (!ses_trainer_run_batch(t, &r, &row, e)) return false;
+    if (!isfinite(row.loss)) {
+        ses_trainer_fail_not_finite(t, "loss", row.loss, e);
+        return ses_trainer_wrap_batch(t, t->at.index, e);
+    }
+    out->loss = row.loss;
     t->at.accumulated++;
-    t->at.accumulated_loss += out->loss;
-    if (due && !update(t, out, e)) return wrap_batch(t, e);
-    if (due) t->at.updates++, t->at.accumulated = 0, t->at.accumulated_loss = 0;
-    out->tokens = b.tokens + (b.target_cu_seqlens ? b.target_cu_seqlens[b.seqs] : 0);
-    out->sequences = b.seqs;
+    t->at.accumulated_predictions += t->o.weight_by_tokens ? row.predictions : 0;
+    t->at.accumulated_loss += row.loss * (double)row.predictions;
+    if (due) {
+        out->loss = t->at.accumulated_loss;
+        double weight = (double)(t->o.weight_by_tokens ? t->at.accumulated_predictions : t->at.accumulated);
+        if (!ses_trainer_update(t, weight, out, e)) return ses_trainer_wrap_batch(t, t->at.index, e);
+        t->at.updates++;
+        t->at.accumulated = t->at.accumulated_predictions = 0;
+        t->at.accumulated_loss = 0;
+    }
+    out->tokens = row.tokens;
+    out->sequences = row.sequences;
     t->at.index++;
     t->at.batches++;
     t->at.tokens += out->tokens;
     t->at.sequences += out->sequences;
-    out->epoch = ses_trainer_epoch(t);
     return true;
+}
+
+static bool begin_epoch(ses_trainer *t, ses_err *e)
+{
+    const ses_batch_source *s = &t->o.source;
+    t->at.epoch++;
+    t->at.index = 0;
+    t->epoch_batches = s->count(s->ctx, t->at.epoch);
+    return unfreeze(t, t->at.epoch, e);
+}
+
+bool ses_trainer_step(ses_trainer *t, ses_step_result *out, ses_err *e)
+{
+    ses_err local = { 0 }, *why = e ? e : &local;
+    *out = (ses_step_result){ 0 };
+    ses_comm_set_update(t->o.comm, t->at.updates + 1);
+    bool ok = t->at.index < t->epoch_batches || begin_epoch(t, why);
+    ok = ok && (t->lanes ? ses_trainer_step_lanes(t, out, why) : step(t, out, why));
+    if (!ok) ses_comm_abort(t->o.comm, why);
+    if (ok) out->epoch = ses_trainer_epoch(t);
+    return ok;
 }
 
 bool ses_trainer_done(const ses_trainer *t) { return t->at.updates >= t->total_updates; }
@@ -292,6 +424,20 @@ const char *ses_trainer_restore_error(const ses_trainer *t)
     return t->restore_error.code ? t->restore_error.msg : NULL;
 }
 ses_optim *ses_trainer_optim(const ses_trainer *t) { return t->optim[0]; }
+
+bool ses_trainer_gather_weights(ses_trainer *t, ses_err *e)
+{
+    for (size_t i = 0; i < t->n_stores && t->weights_outdated; i++)
+        if (!ses_lanes_gather_values(t->lanes, i, false, e)) return false;
+    t->weights_outdated = false;
+    return true;
+}
+
+bool ses_trainer_swap_average(ses_trainer *t, ses_err *e)
+{
+    ses_optim_swap_ema(t->optim[0]);
+    return !t->lanes || ses_lanes_gather_values(t->lanes, 0, false, e);
+}
 
 bool ses_trainer_log(ses_trainer *t, const char *members, ses_err *e)
 {

@@ -29,7 +29,7 @@ static double checkpoint_bytes(const ses_trainer *t)
     for (size_t m = 0; m < t->n_stores; m++) {
         if (m) n += (double)ses_store_element_count(t->store[m]) * sizeof(ses_real);
         for (size_t i = 0; i < ses_optim_state_count(t->optim[m]); i++)
-            n += (double)ses_optim_state_at(t->optim[m], i).n * sizeof(ses_real);
+            n += (double)ses_optim_state_at(t->optim[m], i).total * sizeof(ses_real);
     }
     return n;
 }

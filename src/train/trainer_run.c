@@ -14,11 +14,11 @@ static bool is_due(const ses_trainer *t, int64_t every)
     return every == 0 && t->at.index == t->epoch_batches;
 }
 
-/* The last update crossed a multiple of `epochs`. Its batches started at a multiple of o.accumulate. */
+/* The last update crossed a multiple of `epochs`. Its first batch is a multiple of the batches per update. */
 static bool crossed_epochs(const ses_trainer *t, double epochs)
 {
-    double count = (double)t->epoch_batches,
-           first = (double)((t->at.index - 1) / t->o.accumulate * t->o.accumulate),
+    int64_t each = ses_trainer_update_batches(t);
+    double count = (double)t->epoch_batches, first = (double)((t->at.index - 1) / each * each),
            before = (double)t->at.epoch + first / count, now = ses_trainer_epoch(t);
     return floor(now / epochs + 1e-9) > floor(before / epochs + 1e-9);
 }
@@ -107,7 +107,28 @@ static bool save_due(const ses_trainer *t, const ses_trainer_hooks *h)
     return best || (t->o.save_every == 0 ? t->at.evaluated == t->at.updates : is_due(t, t->o.save_every));
 }
 
-static bool should_stop(const ses_trainer_hooks *h) { return h->should_stop && h->should_stop(h->ctx); }
+/* This rank's answer. */
+static bool wants_stop(const ses_trainer_hooks *h) { return h->should_stop && h->should_stop(h->ctx); }
+
+/* Before a step. Several ranks stop after the update in which one of them wanted to: they learn of it from
+ * the results of that update, without a message of its own. */
+static bool should_stop(ses_trainer *t, const ses_trainer_hooks *h)
+{
+    if (t->ranks == 1) return wants_stop(h);
+    t->wants_stop = wants_stop(h);
+    return t->must_stop;
+}
+
+/* After a failed evaluation: does one of the ranks want to stop? */
+static bool was_cancelled(const ses_trainer *t, const ses_trainer_hooks *h)
+{
+    char mine = wants_stop(h), any = mine;
+    char *all = t->ranks > 1 ? ses_alloc_array((size_t)t->ranks, 1, NULL) : NULL;
+    bool ok = all && ses_comm_allgather_equal(t->o.comm, &mine, 1, all, NULL);
+    for (int r = 0; ok && r < t->ranks; r++) any |= all[r];
+    ses_free(all);
+    return t->ranks == 1 ? mine : ok && any;
+}
 
 static bool stop_here(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *end, ses_err *e)
 {
@@ -121,7 +142,7 @@ static bool run(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *end, se
     for (;;) {
         ses_step_result s;
         if (h->evaluate && evaluation_due(t) && t->at.evaluated != t->at.updates && !evaluate(t, h, e)) {
-            if (!should_stop(h)) return false;
+            if (!was_cancelled(t, h)) return false;
             if (e) *e = (ses_err){ 0 }; /* it failed because it was cancelled */
             return stop_here(t, h, end, e);
         }
@@ -131,7 +152,7 @@ static bool run(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *end, se
             *end = SES_RUN_EARLY_STOPPED;
             break;
         }
-        if (should_stop(h)) return stop_here(t, h, end, e);
+        if (should_stop(t, h)) return stop_here(t, h, end, e);
         if (!ses_trainer_step(t, &s, e)) return false;
         if (h->on_step) h->on_step(h->ctx, &s);
     }
@@ -147,8 +168,11 @@ bool ses_trainer_run(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *en
     if (ses_schedule_needs_evaluation(&t->o.schedule) && !h->evaluate)
         return ses_fail(e, SES_EARG, "schedule %s needs evaluations: give evaluation data",
                         t->o.schedule.name);
+    ses_err local = { 0 }, *why = e ? e : &local;
     t->hooks = h;
-    bool ok = run(t, h, end, e);
+    t->wants_stop = t->must_stop = false;
+    bool ok = run(t, h, end, why);
     t->hooks = NULL;
+    if (!ok) ses_comm_abort(t->o.comm, why);
     return ok;
 }

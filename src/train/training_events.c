@@ -53,7 +53,7 @@ bool ses_training_resume(ses_trainer *t, const char *dir, ses_training_fn *on_ev
     if (!from.found) return true;
     int64_t total = ses_trainer_total_updates(t), updates = ses_trainer_state(t)->updates;
     out->is_complete = ses_train_folder_is_complete(dir, from.dir, total);
-    out->before = ses_run_totals_read(from.dir);
+    out->before = ses_run_totals_read(dir, from.dir, ses_trainer_state(t));
     if (out->is_complete)
         ses_training_notify(on_event, ctx,
                             "%s: the run is complete, with update %" PRId64 "; nothing to resume", dir,

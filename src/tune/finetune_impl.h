@@ -3,6 +3,7 @@
 #ifndef SES_TUNE_FINETUNE_IMPL_H
 #define SES_TUNE_FINETUNE_IMPL_H
 
+#include "cross_view.h"
 #include "finetune_data.h"
 #include "finetuner.h"
 #include "sesame/finetune.h"
@@ -46,9 +47,11 @@ struct ses_finetune {
     ses_finetuner *tuner;
     ses_finetune_set train, eval;
     ses_batches *batches;
+    ses_batch_source source; /* batches, or in turns with unlabeled ones */
     ses_layer_groups layers;
     ses_lora lora;
     ses_teacher teacher;
+    ses_cross_view *cross_view; /* o.unlabeled; NULL: none */
     ses_trainer *trainer;
     char *model_dir; /* o.model resolved: a folder */
     char *settings;  /* JSON object: what a resumed run must have in common */
@@ -75,6 +78,13 @@ bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e);
 /* Evaluates the model. last: the run is finished, confidence intervals are computed if requested. */
 bool ses_finetune_evaluate(ses_finetune *f, bool last, ses_err *e);
 
+/* finetune_agree.c */
+/* Settings a resumed run must have in common with the run it continues, as a JSON object. Free with
+ * ses_free. */
+char *ses_finetune_settings_json(const ses_finetune *f, ses_err *e);
+/* All ranks have read the same data and models. */
+bool ses_finetune_agree(ses_finetune *f, ses_err *e);
+
 /* tagger_setup.c */
 void ses_tagger_defaults(ses_finetune_options *o);
 /* Opens o.embed: sets f->words and f->config. */
@@ -92,8 +102,9 @@ void ses_finetune_report_start(ses_finetune *f);             /* notice: sizes of
 void ses_finetune_report_head(ses_finetune *f);              /* notices: new parameters, changed labels */
 
 /* finetune_output.c */
-bool ses_finetune_write(ses_finetune *f, ses_err *e);                        /* the output folder */
-bool ses_finetune_add_run_info(void *finetune, const char *dir, ses_err *e); /* run.json of a checkpoint */
+bool ses_finetune_write(ses_finetune *f, ses_err *e); /* the output folder */
+/* run.json of a checkpoint; dir NULL: a rank that writes nothing. */
+bool ses_finetune_add_run_info(void *finetune, const char *dir, ses_err *e);
 bool ses_finetune_write_errors(const ses_finetune *f, const char *dir, ses_err *e); /* eval_errors.json */
 /* Members of the results of training and of evaluation. */
 void ses_finetune_put_parts(const ses_finetune *f, bool train, bool eval, ses_json_writer *w);

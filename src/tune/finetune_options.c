@@ -154,7 +154,7 @@ static const ses_opt task_opt[] = {
       .value = "NAME",
       .help =
           "embed: negatives (in-batch), softmax, softmax-product, cosine, contrastive or triplet; default: "
-          "negatives" },
+          "negatives; continue: causal or, for recurrent models, autoencoder (each text is reproduced)" },
     { .name = "pooling",
       .type = SES_OPT_TEXT,
       .offset = AT(pooling),

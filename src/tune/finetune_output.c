@@ -81,8 +81,11 @@ static bool write_run_info(const ses_finetune *f, const ses_run_totals *totals, 
 bool ses_finetune_add_run_info(void *finetune, const char *dir, ses_err *e)
 {
     const ses_finetune *f = finetune;
-    ses_run_totals totals = ses_run_log_totals(&f->log);
-    return write_run_info(f, &totals, dir, e);
+    ses_run_totals totals;
+    if (!ses_run_log_totals(&f->log, &totals, e)) return false;
+    return !dir || (write_run_info(f, &totals, dir, e) &&
+                    ses_run_times_add(f->o.run.output, ses_trainer_state(f->trainer), &totals,
+                                      ses_comm_size(f->o.run.comm), e));
 }
 
 /* Generation settings of the base model. */

@@ -4,10 +4,12 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "comm/comm_impl.h"
 #include "task/words/word_stack.h"
 #include "text/tokenizer_files.h"
 #include "token_vectors.h"
 #include "train/model_presets.h"
+#include "train/ranks.h"
 #include "train/train_folder.h"
 #include "train/train_options.h"
 #include "train/training_events.h"
@@ -82,6 +84,8 @@ static void on_step(void *ctx, const ses_step_result *s)
 
 static bool should_stop(void *ctx) { return ((ses_finetune *)ctx)->is_stopped; }
 
+static bool is_first_rank(const ses_finetune *f) { return !ses_comm_rank(f->o.run.comm); }
+
 /* ---- evaluation ---- */
 
 bool ses_finetune_evaluate(ses_finetune *f, bool last, ses_err *e)
@@ -93,6 +97,7 @@ bool ses_finetune_evaluate(ses_finetune *f, bool last, ses_err *e)
     ses_free(f->errors);
     f->errors = NULL;
     bool ok = ses_finetuner_predict(f->tuner, &f->eval, &p, on_eval_batch, f, e);
+    f->is_stopped |= f->tuner->is_stopped;
     f->predict_seconds = ses_seconds() - begin;
     ok = ok && ses_eval_report_make(&f->report, f->tuner, &f->eval, &p, &b, e) &&
          (!last || ses_eval_errors_json(f->tuner, &f->eval, &p, f->spec.best_metric, &f->errors, e));
@@ -131,6 +136,9 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
         return ses_fail(e, SES_EUSAGE, "set one of model, config, open_model and embed");
     if (o->embed && task->target != SES_TARGET_TAGS)
         return ses_fail(e, SES_EUSAGE, "embed makes a tagger: it applies to the task tag only");
+    if (!o->embed && (o->encoder || o->lm_layer))
+        return ses_fail(e, SES_EUSAGE, "%s is a setting of a tagger: set embed, too",
+                        o->encoder ? "encoder" : "lm-layer");
     if (!o->train == !o->train_examples)
         return ses_fail(e, SES_EUSAGE, "set either a training file or training examples");
     if (o->eval && o->eval_examples)
@@ -140,6 +148,7 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
                         "evaluations are counted in updates (eval-every) or epochs (eval-epochs): set one");
     if (o->teacher.model && o->label_smoothing > 0)
         return ses_fail(e, SES_EUSAGE, "a teacher and label smoothing both soften labels: set one");
+    if (!ses_cross_view_check(o, task, e)) return false;
     if (o->task.crf && task->target != SES_TARGET_TAGS)
         return ses_fail(e, SES_EUSAGE, "crf applies to the task tag only");
     if (o->task.crf && (o->task.all_pieces || o->label_smoothing > 0 || o->teacher.model))
@@ -260,55 +269,6 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
             ses_wrap(e, "%s", f->eval_name));
 }
 
-/* The learning rates do not depend on the length of the run. */
-static bool is_extensible(const ses_training_options *r)
-{
-    return !ses_schedule_uses_total(&(ses_schedule){ .name = r->schedule }) &&
-           (r->warmup <= 0 || r->warmup >= 1);
-}
-
-/* Settings a resumed run must have in common with the run it continues, as a JSON object. */
-static char *settings(const ses_finetune *f, ses_err *e)
-{
-    const ses_finetune_options *o = &f->o;
-    const ses_training_options *r = &o->run;
-    ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return NULL;
-    ses_json_begin_object(w);
-    ses_json_member_string(w, "task", f->task->name);
-    if (f->task->loss_name) ses_json_member_string(w, "loss", f->task->loss_name);
-    ses_json_member_int(w, "train_examples", ses_dataset_size(f->train.data));
-    ses_json_member_int(w, "train_tokens", ses_dataset_tokens(f->train.data));
-    if (!is_extensible(r)) { /* else a resumed run may be longer */
-        ses_json_member_real(w, "epochs", r->epochs);
-        ses_json_member_int(w, "steps", r->steps);
-    }
-    ses_json_member_int(w, "batch_size", r->tokens_per_batch ? 0 : r->batch_size);
-    ses_json_member_int(w, "tokens_per_batch", r->tokens_per_batch);
-    ses_json_member_int(w, "bucket", o->bucket);
-    ses_json_member_int(w, "accumulate", r->accumulate);
-    ses_json_member_real(w, "lr", r->lr);
-    ses_training_put_optimizer(r, w);
-    for (size_t i = 0; i < o->n_set; i++) {
-        char key[32];
-        snprintf(key, sizeof key, "set_%zu", i);
-        ses_json_member_string(w, key, o->set[i]);
-    }
-    if (o->embed) ses_json_member_string(w, "embed", o->embed);
-    if (o->task.crf) ses_json_member_bool(w, "crf", true);
-    if (o->task.scheme) ses_json_member_string(w, "scheme", ses_tag_scheme_names[o->task.scheme]);
-    ses_json_member_real(w, "weight_decay", r->weight_decay);
-    ses_json_member_real(w, "clip", r->max_grad_norm);
-    ses_transfer_put_settings(&o->transfer, w);
-    ses_teacher_put_settings(&o->teacher, w);
-    ses_json_member_real(w, "label_smoothing", o->label_smoothing);
-    ses_json_end_object(w);
-    const char *text = ses_json_writer_text(w, NULL, e);
-    char *copy = text ? ses_strdup(text, e) : NULL;
-    ses_json_writer_free(w);
-    return copy;
-}
-
 static bool set_optimizer(ses_finetune *f, ses_trainer_options *o, ses_err *e)
 {
     const ses_training_options *r = &f->o.run;
@@ -323,38 +283,66 @@ static bool set_optimizer(ses_finetune *f, ses_trainer_options *o, ses_err *e)
     return ses_training_schedule(r, o, e);
 }
 
+/* Labeled batches, or in turns with unlabeled ones. */
+static bool prepare_source(ses_finetune *f, ses_batch_source *out, ses_err *e)
+{
+    const ses_finetune_options *o = &f->o;
+    ses_batching how = { .max_examples = o->run.batch_size,
+                         .max_tokens = o->run.tokens_per_batch,
+                         .bucket_batches = o->bucket,
+                         .seed = (uint64_t)o->run.seed };
+    f->batches = ses_batches_new(f->train.data, &how, e);
+    if (!f->batches) return false;
+    *out = ses_batches_source(f->batches);
+    if (!o->unlabeled) return true;
+    how.max_tokens = how.bucket_batches = 0; /* all epochs have as many batches */
+    f->cross_view = ses_cross_view_new(f->tuner->model, how.seed, e);
+    if (!f->cross_view || !ses_cross_view_read(f->cross_view, f->tuner, &f->spec, o->unlabeled, &how, e))
+        return false;
+    *out = ses_cross_view_source(f->cross_view, *out);
+    return true;
+}
+
+static bool prepare_batches(ses_finetune *f, ses_err *e)
+{
+    const ses_finetune_options *o = &f->o;
+    f->lower_is_better = ses_metric_lower_is_better(ses_finetune_metric(f));
+    if (o->teacher.model && f->task->loss)
+        return ses_fail(e, SES_EUNSUPPORTED, "distillation does not apply to %s", f->task->name);
+    f->settings = prepare_source(f, &f->source, e) ? ses_finetune_settings_json(f, e) : NULL;
+    return f->settings &&
+           ses_teacher_open(&f->teacher, &o->teacher, NULL, f->tuner->model, f->tuner->tokenizer, f->dev, e);
+}
+
 static bool prepare_trainer(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_options *o = &f->o;
     const ses_training_options *r = &o->run;
     bool taught = o->teacher.model != NULL;
-    f->lower_is_better = ses_metric_lower_is_better(ses_finetune_metric(f));
-    f->batches = ses_batches_new(f->train.data,
-                                 &(ses_batching){ .max_examples = r->batch_size,
-                                                  .max_tokens = r->tokens_per_batch,
-                                                  .bucket_batches = o->bucket,
-                                                  .seed = (uint64_t)r->seed },
-                                 e);
-    if (taught && f->task->loss)
-        return ses_fail(e, SES_EUNSUPPORTED, "distillation does not apply to %s", f->task->name);
-    f->settings = f->batches ? settings(f, e) : NULL;
-    if (!f->settings ||
-        !ses_teacher_open(&f->teacher, &o->teacher, NULL, f->tuner->model, f->tuner->tokenizer, f->dev, e))
-        return false;
     ses_trainer_options t = {
         .model = f->tuner->model,
-        .extra_params = { taught ? ses_distill_store(f->teacher.distill) : f->tuner->extra_params,
+        .extra_params = { taught          ? ses_distill_store(f->teacher.distill)
+                          : f->cross_view ? ses_cross_view_store(f->cross_view)
+                                          : f->tuner->extra_params,
                           f->tuner->sentence ? ses_sentence_store(f->tuner->sentence) : NULL },
-        .source = ses_batches_source(f->batches),
+        .source = f->source,
         .max_grad_norm = r->max_grad_norm,
         .accumulate = r->accumulate,
+        .comm = r->comm,
+        .lanes = r->lanes,
+        .weight_by_tokens = r->weight_by_tokens,
+        .comm_bf16 = r->comm_bf16,
         .epochs = r->epochs,
         .updates = r->steps,
         .seed = (uint64_t)r->seed,
         .recompute = r->recompute,
         .label_smoothing = o->label_smoothing,
-        .loss = taught ? ses_distill_loss : f->task->loss,
-        .loss_ctx = taught ? (void *)f->teacher.distill : f->tuner,
+        .loss = taught          ? ses_distill_loss
+                : f->cross_view ? ses_cross_view_loss
+                                : f->task->loss,
+        .loss_ctx = taught          ? (void *)f->teacher.distill
+                    : f->cross_view ? (void *)f->cross_view
+                                    : f->tuner,
         .eval_every = r->eval_every,
         .eval_epochs = o->eval_epochs,
         .lower_is_better = f->lower_is_better,
@@ -383,10 +371,10 @@ static bool prepare(ses_finetune *f, ses_err *e)
 {
     const ses_training_options *r = &f->o.run;
     if (!ses_finetune_resolve_task(&f->o.data, &f->o.task, &f->task, &f->spec, e) ||
-        !check_options(&f->o, f->task, e) || !ses_train_folder_check(r, e))
+        !check_options(&f->o, f->task, e) || (is_first_rank(f) && !ses_train_folder_check(r, e)))
         return false;
     return resolve_model(f, e) && read_config(f, e) && ses_finetune_prepare_data(f, e) &&
-           prepare_model(f, e) && prepare_trainer(f, e);
+           prepare_model(f, e) && prepare_batches(f, e);
 }
 
 static bool detect_task(ses_finetune *f, ses_err *e)
@@ -414,7 +402,11 @@ ses_finetune *ses_finetune_new(const ses_finetune_options *o, ses_device *d, ses
     f->eval_name = o->eval ? o->eval : "evaluation examples";
     if (!f->o.run.optimizer) f->o.run.optimizer = "adamw";
     if (!f->o.run.schedule) f->o.run.schedule = "linear";
-    if (detect_task(f, e) && prepare(f, e)) return f;
+    bool ok = ses_ranks_set_lanes(&f->o.run, e) && detect_task(f, e) && prepare(f, e);
+    if (ses_comm_all_ok(o->run.comm, ok, e) && ses_finetune_agree(f, e) && prepare_trainer(f, e)) {
+        f->tuner->comm = o->run.comm;
+        return f;
+    }
     ses_finetune_free(f);
     return NULL;
 }
@@ -425,6 +417,7 @@ void ses_finetune_free(ses_finetune *f)
     ses_run_log_close(&f->log);
     ses_trainer_free(f->trainer);
     ses_teacher_free(&f->teacher);
+    ses_cross_view_free(f->cross_view);
     ses_batches_free(f->batches);
     ses_finetune_set_free(&f->train);
     ses_finetune_set_free(&f->eval);
@@ -446,23 +439,39 @@ void ses_finetune_free(ses_finetune *f)
 
 /* ---- the run ---- */
 
-/* Continues from the newest checkpoint, or removes the checkpoints and logs of an earlier run. */
-static bool prepare_output(ses_finetune *f, ses_err *e)
+/* Paths of logs, which rank 0 writes. */
+static bool set_log_paths(ses_finetune *f, ses_err *e)
 {
     const ses_training_options *r = &f->o.run;
+    if (!is_first_rank(f)) return true;
     if (r->log || r->output)
         f->log_path = r->log ? ses_strdup(r->log, e) : ses_path_join(r->output, SES_RUN_LOG, e);
     if (r->tensorboard || r->output)
         f->tensorboard_dir =
             r->tensorboard ? ses_strdup(r->tensorboard, e) : ses_path_join(r->output, SES_RUN_TENSORBOARD, e);
-    if (!r->output) return (!r->log || f->log_path) && (!r->tensorboard || f->tensorboard_dir);
-    if (!f->log_path || !f->tensorboard_dir) return false;
+    return (!(r->log || r->output) || f->log_path) && (!(r->tensorboard || r->output) || f->tensorboard_dir);
+}
+
+/* Rank 0: removes the checkpoints and logs of an earlier run. */
+static bool clean_output(ses_finetune *f, ses_err *e)
+{
+    const ses_training_options *r = &f->o.run;
+    return ses_trainer_check_disk(f->trainer, f->eval_rows != NULL, e) &&
+           (r->resume ||
+            (ses_trainer_delete_checkpoints(f->trainer, e) && ses_run_times_remove(r->output, e) &&
+             (r->tensorboard || ses_event_files_remove(f->tensorboard_dir, e))));
+}
+
+/* Continues from the newest checkpoint, or starts anew. */
+static bool prepare_output(ses_finetune *f, ses_err *e)
+{
+    const ses_training_options *r = &f->o.run;
+    if (!set_log_paths(f, e)) return false;
+    if (!r->output) return true;
     if (r->resume && !ses_training_resume(f->trainer, r->output, ses_finetune_on_event, f, &f->resumed, e))
         return false;
     if (f->resumed.is_complete) return true;
-    return ses_trainer_check_disk(f->trainer, f->eval_rows != NULL, e) &&
-           (r->resume || (ses_trainer_delete_checkpoints(f->trainer, e) &&
-                          (r->tensorboard || ses_event_files_remove(f->tensorboard_dir, e))));
+    return ses_comm_all_ok(r->comm, !is_first_rank(f) || clean_output(f, e), e);
 }
 
 static ses_run_log_options log_options(const ses_finetune *f)
@@ -473,7 +482,9 @@ static ses_run_log_options log_options(const ses_finetune *f)
                                   .tensorboard_dir = f->tensorboard_dir,
                                   .energy = { r->core_watts, r->co2_per_kwh },
                                   .counters = { .gpu = ses_device_pci_bus_id(f->dev) },
-                                  .before = f->resumed.before };
+                                  .before = f->resumed.before,
+                                  .comm = r->comm,
+                                  .lanes = r->lanes };
 }
 
 static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
@@ -484,7 +495,7 @@ static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
                             .add_files = ses_finetune_add_run_info,
                             .evaluate = f->eval_rows ? evaluate : NULL };
     ses_run_log_options o = log_options(f);
-    if (!ses_run_log_open(&f->log, &o, f->trainer, e)) return false;
+    if (!ses_comm_all_ok(o.comm, ses_run_log_open(&f->log, &o, f->trainer, e), e)) return false;
     ses_finetune_on_event(
         f, &(ses_training_event){
                .kind = SES_TRAINING_STARTED, .trainer = f->trainer, .loss = NAN, .metric = NAN });
@@ -496,7 +507,7 @@ static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
     ses_run_log_close(&f->log);
     if (f->log.error.code)
         ses_training_warn(ses_finetune_on_event, f, "the log is incomplete: %s", f->log.error.msg);
-    return ok;
+    return ok && ses_run_log_share(&f->log, e);
 }
 
 /* The weights and figures of a run that was complete when it was resumed. */
@@ -528,7 +539,11 @@ bool ses_finetune_run(ses_finetune *f, ses_run_end *end, ses_err *e)
         how = SES_RUN_STOPPED;
     }
     if (end) *end = how;
-    return ok && (how == SES_RUN_STOPPED || was_complete || !f->o.run.output || ses_finetune_write(f, e));
+    if (!ok) return ses_ranks_wrap(f->o.run.comm, e);
+    if (how == SES_RUN_STOPPED || was_complete) return true;
+    if (!ses_trainer_gather_weights(f->trainer, e)) return false;
+    return ses_comm_all_ok(f->o.run.comm, !f->o.run.output || !is_first_rank(f) || ses_finetune_write(f, e),
+                           e);
 }
 
 /* ---- results ---- */

@@ -18,6 +18,12 @@ static const ses_opt opt[] = {
       .offset = AT(o.eval),
       .value = "FILE",
       .help = "evaluation data; they select the best checkpoint" },
+    { .name = "unlabeled",
+      .type = SES_OPT_TEXT,
+      .offset = AT(o.unlabeled),
+      .value = "FILE",
+      .help = "tag: sentences in the format of --train, labels are ignored: Cross-View Training of a BiLSTM, "
+              "labeled and unlabeled batches in turns" },
     SES_OPT_OUTPUT(ses_finetune_settings, train),
     { .name = "model",
       .letter = 'm',
@@ -48,8 +54,24 @@ static const ses_opt opt[] = {
       .value = "KIND,...",
       .help =
           "tag: train a BiLSTM-CRF on these embeddings of words instead of a model: static:FILE (vectors), "
-          "transformer:DIR (a frozen encoder), elmo:DIR, flair:DIR and lm:DIR (frozen language models), word "
-          "and char (trained); with --scheme bioes and --lr 0.002 unless given" },
+          "transformer:DIR (a frozen encoder), elmo:DIR, flair:DIR and lm:DIR (frozen language models), "
+          "word, "
+          "char and caps (trained); with --scheme bioes and --lr 0.002 unless given" },
+    { .name = "encoder",
+      .type = SES_OPT_TEXT,
+      .offset = AT(o.encoder),
+      .value = "NAME",
+      .help =
+          "with --embed, layers of the tagger: bilstm, window (a window of words) or sentence (convolution "
+          "and maximum over the sentence; Collobert et al. 2011); default: bilstm" },
+    { .name = "lm-layer",
+      .type = SES_OPT_INT,
+      .offset = AT(o.lm_layer),
+      .def = "0",
+      .min = 0,
+      .max = 7,
+      .help = "with --embed: the vectors of language models (lm, elmo, flair, transformer) enter after this "
+              "layer of the BiLSTM (TagLM: 1); 0: at the input" },
     { .name = "method",
       .type = SES_OPT_TEXT,
       .offset = AT(method),
@@ -124,6 +146,7 @@ ses_finetune_options ses_finetune_settings_options(const ses_finetune_settings *
     ses_finetune_options o = s->o;
     if (!s->method) o.vectors = s->classifier.vectors;
     o.run = ses_train_args_options(&s->train);
+    if (o.embed && !s->train.has_lr) o.run.lr = SES_TAGGER_LR;
     o.set = s->set.item;
     o.n_set = s->set.n;
     o.bootstrap = s->bootstrap.resamples;

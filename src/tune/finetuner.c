@@ -1,5 +1,5 @@
 /* Parts that all fine-tuning tasks share: labels, the model's config, sequences, the pass over a set. */
-#include "finetuner.h"
+#include "tag_words.h"
 
 #include "base/alloc.h"
 #include "base/str.h"
@@ -77,6 +77,7 @@ ses_data_spec ses_finetune_task_spec(const ses_finetune_task *k)
 
 void ses_finetune_set_free(ses_finetune_set *s)
 {
+    ses_tag_words_free(s->words);
     ses_dataset_free(s->data);
     ses_free(s->row);
     ses_free(s->word);
@@ -438,114 +439,7 @@ bool ses_finetuner_score(const ses_finetuner *t, const ses_evaluation *v, const 
     return ses_metric_list_run(t->settings.metrics, v, b, out, e);
 }
 
-/* ---- a pass over a set ---- */
-
-enum { EVAL_TOKENS = 4096 };
-
-/* Outputs of a batch on the host. */
-typedef struct host {
-    ses_real *raw;
-    float *x; /* [rows, cols] */
-    size_t raw_cap, cap;
-    int64_t cols;
-    bool per_token;
-} host;
-
-/* A beam of answers: its outputs side by side, a row per sequence. */
-static bool read_beam(ses_finetuner *t, const ses_outputs *out, host *h, ses_err *e)
-{
-    static const char *const names[] = { "start_top_log_probs", "start_top_index", "end_top_log_probs",
-                                         "end_top_index", "cls_logits" };
-    int64_t rows = 0, at = 0;
-    h->cols = 0, h->per_token = false;
-    for (size_t i = 0; i < SES_LEN(names); i++) {
-        const ses_output *o = ses_outputs_find(out, names[i]);
-        if (!o) return ses_fail(e, SES_EARG, "%s has no %s", ses_model_class_name(t->model), names[i]);
-        h->cols += ses_cols(o->tensor), rows = ses_rows(o->tensor);
-    }
-    size_t n = (size_t)(rows * h->cols);
-    if (!ses_array_reserve(&h->raw, &h->raw_cap, n, sizeof *h->raw, e) ||
-        !ses_array_reserve(&h->x, &h->cap, n, sizeof *h->x, e))
-        return false;
-    for (size_t i = 0; i < SES_LEN(names); i++) {
-        const ses_tensor *x = ses_outputs_find(out, names[i])->tensor;
-        int64_t cols = ses_cols(x);
-        if (!ses_tape_read(t->tape, x, h->raw)) return false;
-        for (int64_t r = 0; r < rows; r++)
-            for (int64_t k = 0; k < cols; k++) h->x[r * h->cols + at + k] = (float)h->raw[r * cols + k];
-        at += cols;
-    }
-    return true;
-}
-
-/* Reads the head's output. The start and end logits of an answer are columns of one tensor. */
-static bool read_output(ses_finetuner *t, const ses_outputs *out, host *h, ses_err *e)
-{
-    const ses_output *o = ses_outputs_find(out, "logits");
-    if (!o) o = ses_outputs_find(out, "start_logits");
-    if (ses_outputs_find(out, "start_top_log_probs")) return read_beam(t, out, h, e);
-    if (!o) return ses_fail(e, SES_EARG, "%s has no logits", ses_model_class_name(t->model));
-    size_t n = (size_t)ses_count(o->tensor);
-    h->cols = ses_cols(o->tensor);
-    if (!ses_array_reserve(&h->raw, &h->raw_cap, n, sizeof *h->raw, e) ||
-        !ses_array_reserve(&h->x, &h->cap, n, sizeof *h->x, e) || !ses_tape_read(t->tape, o->tensor, h->raw))
-        return false;
-    for (size_t i = 0; i < n; i++) h->x[i] = (float)h->raw[i];
-    return true;
-}
-
-static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o,
-                          const ses_batch *b, int64_t first, host *h, ses_err *e)
-{
-    const ses_finetune_task *k = t->task;
-    ses_outputs out;
-    ses_real loss = 0;
-    h->per_token = k->target == SES_TARGET_TAGS || k->target == SES_TARGET_SPAN;
-    ses_tape_reset(t->tape, &(ses_tape_options){ 0 });
-    if (!ses_model_forward(t->model, t->tape, b, &(ses_output_request){ .logits = true }, &out, e) ||
-        !read_output(t, &out, h, e))
-        return false;
-    if (out.loss && !ses_tape_read(t->tape, out.loss, &loss)) return false;
-    o->loss += out.loss ? (double)loss * (double)b->seqs : NAN;
-    int64_t group = b->choices ? b->choices : 1;
-    for (int64_t i = 0; i < b->seqs; i += group) {
-        int64_t at = h->per_token ? b->cu_seqlens[i] : i / group,
-                n = h->per_token ? b->cu_seqlens[i + 1] - b->cu_seqlens[i] : 1;
-        if (!k->collect(t, s, o, first + i, h->x + at * h->cols, n, h->cols, e)) return false;
-    }
-    return true;
-}
-
-bool ses_finetuner_predict(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o,
-                           bool (*progress)(void *ctx, int64_t done, int64_t total), void *ctx, ses_err *e)
-{
-    const ses_finetune_task *k = t->task;
-    host h = { 0 };
-    int64_t done = 0;
-    *o = (ses_finetune_outputs){ 0 };
-    if (k->predict_rows)
-        return k->predict_rows(t, s, o, e) &&
-               (!progress || progress(ctx, (int64_t)s->n_rows, (int64_t)s->n_rows) ||
-                ses_fail(e, SES_EARG, "stopped"));
-    ses_batches *batches =
-        ses_batches_new(s->data, &(ses_batching){ .max_tokens = EVAL_TOKENS, .in_order = true }, e);
-    ses_batch_source from = batches ? ses_batches_source(batches) : (ses_batch_source){ 0 };
-    bool ok = batches && k->begin(t, s, o, e);
-    for (int64_t i = 0; ok && i < from.count(from.ctx, 0); i++) {
-        ses_batch b;
-        ok =
-            from.batch(from.ctx, 0, i, &b, e) && (k->predict_batch ? k->predict_batch(t, s, o, &b, done, e)
-                                                                   : predict_batch(t, s, o, &b, done, &h, e));
-        done += ok ? b.seqs : 0;
-        if (ok && progress && !progress(ctx, done, (int64_t)s->n)) ok = ses_fail(e, SES_EARG, "stopped");
-    }
-    if (ok) o->loss /= (double)s->n;
-    ok = ok && (!k->finish || k->finish(t, s, o, e));
-    ses_free(h.raw);
-    ses_free(h.x);
-    ses_batches_free(batches);
-    return ok;
-}
+/* ---- helpers of tasks ---- */
 
 bool ses_finetuner_fill_reals(const ses_finetune_set *s, const ses_finetune_outputs *o, ses_evaluation *v,
                               ses_arena *mem, ses_err *e)

@@ -29,8 +29,9 @@ typedef struct ses_finetune_set {
     size_t n, cap, tokens, tokens_cap;
     int32_t *pending; /* blocks: tokens that do not fill one yet */
     size_t n_pending, pending_cap;
-    int64_t n_truncated;  /* rows with more tokens than fit */
-    int64_t n_lost_words; /* tags: words without a token (truncated or empty) */
+    int64_t n_truncated;         /* rows with more tokens than fit */
+    int64_t n_lost_words;        /* tags: words without a token (truncated or empty) */
+    struct ses_tag_words *words; /* taggers: features of the rows that are being encoded; or NULL */
 } ses_finetune_set;
 
 void ses_finetune_set_free(ses_finetune_set *s); /* zeroes it */
@@ -66,6 +67,8 @@ typedef struct ses_finetuner {
     const ses_lora *lora;
     bool unlabeled; /* the examples have no labels and no target texts */
     ses_device *dev;
+    ses_comm *comm;  /* ranks that share evaluations; borrowed; NULL: one rank */
+    bool is_stopped; /* the last pass ended because the callback of a rank asked for it */
     ses_tokenizer *tokenizer;
     const char *tokenizer_path;
     ses_encode_ctx *tokens;
@@ -189,8 +192,8 @@ bool ses_finetuner_open_model(ses_finetuner *t, const char *dir, bool train, uin
 bool ses_finetuner_save(const ses_finetuner *t, const char *dir, const ses_save_options *o, ses_err *e);
 
 bool ses_finetuner_encode(ses_finetuner *t, const ses_examples *rows, ses_finetune_set *out, ses_err *e);
-/* progress: called after each batch with the sequences done; false ends the pass with an error. May be
- * NULL. */
+/* progress: called after each batch (of each rank) with the sequences done; false ends the pass with an error
+ * on all ranks. May be NULL. */
 bool ses_finetuner_predict(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *out,
                            bool (*progress)(void *ctx, int64_t done, int64_t total), void *ctx, ses_err *e);
 
@@ -219,6 +222,10 @@ bool ses_tag_names_convert(const char **label, size_t n, ses_tag_scheme to, ses_
 bool ses_finetuner_add_sequence(ses_finetuner *t, ses_finetune_set *s, int32_t row, const ses_encoding *k,
                                 ses_sequence *q, const int32_t *word, const ses_offset *byte_span,
                                 ses_err *e);
+/* unknown_words.c: sets q->chars and q->char_cu if the model reads the characters of words outside its
+ * vocabulary; arrays on mem. */
+bool ses_finetuner_add_unknown_words(const ses_finetuner *t, const ses_input *in, const ses_encoding *k,
+                                     ses_sequence *q, ses_arena *mem, ses_err *e);
 /* Tasks with `cols` logits per row: memory for them; the logits of a sequence to its row (a hook `collect`);
  * true and predicted labels. */
 bool ses_finetuner_begin_scores(const ses_finetune_set *s, size_t cols, ses_finetune_outputs *o, ses_err *e);

@@ -4,6 +4,8 @@
 #include "base/alloc.h"
 #include "base/label_pairs.h"
 #include "data/examples_impl.h"
+#include "io/records_range.h"
+#include "predict_part.h"
 #include "text/tokenizer_files.h"
 
 #include <math.h>
@@ -244,11 +246,12 @@ ses_predictions *ses_predictor_predict(ses_predictor *p, const char *path, ses_e
 
 /* ---- rows in groups ---- */
 
-enum { GROUP = 1024 };
+enum { GROUP = 1024, SLICE = 64 };
 
 typedef struct row_stream {
     ses_predictor *p;
     const ses_predict_stream *s;
+    const ses_predict_part *part; /* NULL: the whole file */
     const char *path;
     ses_data_spec spec;
     ses_table_reader *table;
@@ -262,7 +265,9 @@ static bool add_row(row_stream *r, ses_examples *d, ses_err *e)
 {
     const ses_records *row = ses_table_reader_records(r->table);
     if (!ses_table_reader_add(r->table, d, &r->end, e)) return false;
-    if (r->end || !r->s->on_row || r->s->on_row(r->s->ctx, row, e)) return true;
+    if (r->end) return true;
+    if (r->part && !r->part->on_start(r->s->ctx, ses_records_offset(row), e)) return false;
+    if (!r->s->on_row || r->s->on_row(r->s->ctx, row, e)) return true;
     d->n--;
     return ses_wrap(e, "%s: line %llu", r->path, (unsigned long long)ses_records_line(row));
 }
@@ -276,7 +281,7 @@ static ses_examples *read_group(row_stream *r, ses_err *e)
     ses_examples *d = ses_examples_begin(&r->spec, r->spec.label_values ? NULL : p->labels, e);
     if (!d) return NULL;
     while (!r->end && ses_examples_count(d) < limit) r->end = !add_row(r, d, &r->broken) || r->end;
-    if (!ses_examples_count(d) && (p->rows_before || r->broken.code)) {
+    if (!ses_examples_count(d) && (p->rows_before || r->broken.code || r->part)) {
         ses_examples_free(d);
         return NULL;
     }
@@ -321,29 +326,89 @@ static bool run_groups(row_stream *r, ses_err *e)
     return ok && !e->code;
 }
 
+/* Predicts the rows of a part in groups, without reading the file again. */
+static bool run_slices(row_stream *r, const ses_examples *all, ses_err *e)
+{
+    uint64_t n = ses_examples_count(all), bytes = r->part->bytes;
+    bool ok = true;
+    for (size_t i = 0; ok && i < n;) {
+        ses_examples slice = *all;
+        size_t from = i, limit = r->s->group > 0 ? (size_t)r->s->group : SLICE;
+        for (; ok && i < n && i - from < limit; i++) {
+            uint64_t at = bytes / n * i + bytes % n * i / n;
+            if (at < r->part->begin && i == from) from++;
+            if (at < r->part->begin) continue;
+            if (at >= r->part->end) break;
+            ok = r->part->on_start(r->s->ctx, at, e);
+        }
+        if (!ok || i == from) break;
+        slice.item += from;
+        slice.n = i - from;
+        r->end = i == n;
+        ok = run_group(r, &slice, e);
+    }
+    r->p->rows_before = 0;
+    r->p->is_partial = false;
+    return ok;
+}
+
 static bool run_whole(row_stream *r, ses_err *e)
 {
     if (r->s->on_row)
         return ses_fail(e, SES_EARG, "%s: expected rows of CSV, TSV or JSON lines, one prediction for each",
                         r->path);
+    if (r->part) {
+        ses_examples *all = read_rows(r->p, r->path, false, e);
+        bool done = all && run_slices(r, all, e);
+        ses_examples_free(all);
+        return done;
+    }
     ses_predictions *out = ses_predictor_predict(r->p, r->path, e);
     bool ok = out && r->s->on_predictions(r->s->ctx, out, e);
     ses_predictions_free(out);
     return ok;
 }
 
-bool ses_predictor_predict_stream(ses_predictor *p, const char *path, const ses_predict_stream *s, ses_err *e)
+/* Shows the first row of the table to the caller, if the part begins after it. */
+static bool show_first_row(row_stream *r, ses_err *e)
+{
+    const ses_string *row;
+    ses_table_reader *t = ses_table_reader_open(&r->spec, r->path, e);
+    const ses_records *first = t ? ses_table_reader_records(t) : NULL;
+    bool ok = t && (ses_records_next((ses_records *)first, &row, e) || ses_wrap(e, "%s", r->path));
+    if (ok && row && ses_records_offset(first) < r->part->begin)
+        ok = r->part->on_first(r->s->ctx, first, e) || ses_wrap(e, "%s", r->path);
+    ses_table_reader_free(t);
+    return ok;
+}
+
+static bool open_table(row_stream *r, ses_err *e)
+{
+    const ses_predict_part *part = r->part;
+    if (part && part->begin && part->on_first && !show_first_row(r, e)) return false;
+    r->table = ses_table_reader_open(&r->spec, r->path, e);
+    if (!r->table || !part) return r->table != NULL;
+    ses_records *in = (ses_records *)ses_table_reader_records(r->table);
+    return ses_records_set_range(in, r->path, part->begin, part->end, e) || ses_wrap(e, "%s", r->path);
+}
+
+bool ses_predictor_predict_part(ses_predictor *p, const char *path, const ses_predict_stream *s,
+                                const ses_predict_part *part, ses_err *e)
 {
     ses_err local = { 0 };
-    row_stream r = { .p = p, .s = s, .path = path, .spec = p->spec };
+    row_stream r = { .p = p, .s = s, .part = part, .path = path, .spec = p->spec };
     if (!e) e = &local; /* an error ends the groups */
     r.spec.no_labels = true;
     if (!ses_data_find_columns(&r.spec, path, e)) return false;
     if (r.spec.format != SES_DATA_TABLE || r.spec.kind == SES_DATA_TEXT) return run_whole(&r, e);
-    r.table = ses_table_reader_open(&r.spec, path, e);
-    bool ok = r.table && run_groups(&r, e);
+    bool ok = open_table(&r, e) && run_groups(&r, e);
     ses_table_reader_free(r.table);
     return ok;
+}
+
+bool ses_predictor_predict_stream(ses_predictor *p, const char *path, const ses_predict_stream *s, ses_err *e)
+{
+    return ses_predictor_predict_part(p, path, s, NULL, e);
 }
 
 /* ---- examples in memory ---- */

@@ -4,17 +4,22 @@
 
 #include <string.h>
 
-/* Encodes the text and its pair; tokens are removed from the longer one until both fit. */
-static const ses_encoding *encode_texts(ses_finetuner *t, const ses_labeled_example *r, ses_finetune_set *s,
-                                        ses_err *e)
+/* Adds the text and its pair with the targets of q; tokens are removed from the longer one until both fit. */
+static bool add_texts(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
+                      ses_sequence *q, ses_err *e)
 {
     ses_input in = { .text = { r->text_a.p, r->text_a.n } };
+    ses_arena mem = { 0 };
     if (r->text_b.n)
         in.pair = (ses_string){ r->text_b.p, r->text_b.n }; /* an empty one counts as none, as in pipelines */
     ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST, .max_length = t->max_tokens };
-    if (!ses_encode(t->tokens, &in, &o, e)) return NULL;
+    if (!ses_encode(t->tokens, &in, &o, e)) return false;
+    const ses_encoding *k = ses_encode_ctx_result(t->tokens);
     s->n_truncated += ses_encode_ctx_overflow_count(t->tokens) > 0;
-    return ses_encode_ctx_result(t->tokens);
+    bool ok = ses_finetuner_add_unknown_words(t, &in, k, q, &mem, e) &&
+              ses_finetuner_add_sequence(t, s, row, k, q, NULL, NULL, e);
+    ses_arena_free(&mem);
+    return ok;
 }
 
 static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e)
@@ -27,8 +32,7 @@ static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outp
 static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
                    ses_err *e)
 {
-    const ses_encoding *k = encode_texts(t, r, s, e);
-    return k && ses_finetuner_add_sequence(t, s, row, k, &(ses_sequence){ .label = r->label }, NULL, NULL, e);
+    return add_texts(t, r, row, s, &(ses_sequence){ .label = r->label }, e);
 }
 
 static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
@@ -82,8 +86,7 @@ static bool encode_real(ses_finetuner *t, const ses_labeled_example *r, int32_t 
                         ses_err *e)
 {
     ses_real value = (ses_real)r->target;
-    const ses_encoding *k = encode_texts(t, r, s, e);
-    return k && ses_finetuner_add_sequence(t, s, row, k, &(ses_sequence){ .values = &value }, NULL, NULL, e);
+    return add_texts(t, r, row, s, &(ses_sequence){ .values = &value }, e);
 }
 
 static bool fill_evaluation_reals(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
@@ -134,9 +137,7 @@ static bool encode_multi(ses_finetuner *t, const ses_labeled_example *r, int32_t
     ses_arena mem = { 0 };
     ses_real *values = ses_arena_array(&mem, t->n_labels, sizeof *values, e);
     for (size_t i = 0; values && i < r->n_labels; i++) values[r->labels[i]] = 1;
-    const ses_encoding *k = values ? encode_texts(t, r, s, e) : NULL;
-    bool ok =
-        k && ses_finetuner_add_sequence(t, s, row, k, &(ses_sequence){ .values = values }, NULL, NULL, e);
+    bool ok = values && add_texts(t, r, row, s, &(ses_sequence){ .values = values }, e);
     ses_arena_free(&mem);
     return ok;
 }

@@ -3,13 +3,21 @@
 #include "finetuner.h"
 
 #include "base/alloc.h"
+#include "model/model_desc.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
+/* Adds a sequence, in the order in which the model reads it. */
 static bool add(ses_finetuner *t, ses_finetune_set *s, int32_t row, const int32_t *id, size_t n, ses_err *e)
 {
+    if (t->model->c.rnn.backward) {
+        int32_t *reversed = ses_finetuner_scratch(t, n, e);
+        if (!reversed) return false;
+        for (size_t i = 0; i < n; i++) reversed[i] = id[n - 1 - i];
+        id = reversed;
+    }
     ses_encoding k = { .n = n, .id = id };
     return ses_finetuner_add_sequence(t, s, row, &k, &(ses_sequence){ .tags = id }, NULL, NULL, e);
 }
@@ -49,6 +57,50 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
     return add_blocks(t, s, row, e);
 }
 
+static int32_t end_token(const ses_finetuner *t)
+{
+    const int32_t *role = t->tokenizer_config.role;
+    return role[SES_ROLE_EOS] >= 0 ? role[SES_ROLE_EOS] : role[SES_ROLE_SEP];
+}
+
+/* A text and the same text again, whose tokens are predicted; the end token follows both. */
+static bool add_twice(ses_finetuner *t, ses_finetune_set *s, int32_t row, const int32_t *id, size_t n,
+                      ses_err *e)
+{
+    int32_t end = end_token(t);
+    size_t part = n + (end >= 0);
+    int32_t *ids = ses_finetuner_scratch(t, 4 * part, e), *tags = ids + 2 * part;
+    if (!ids) return false;
+    for (size_t i = 0; i < 2 * part; i++) {
+        ids[i] = i % part < n ? id[i % part] : end;
+        tags[i] = i < part ? SES_IGNORE_INDEX : ids[i];
+    }
+    ses_encoding k = { .n = 2 * part, .id = ids };
+    return ses_finetuner_add_sequence(t, s, row, &k, &(ses_sequence){ .tags = tags }, NULL, NULL, e);
+}
+
+static bool open_autoencoder(ses_finetuner *t, ses_err *e)
+{
+    return t->model->desc->carries_state ||
+           ses_fail(
+               e, SES_EUNSUPPORTED,
+               "the loss autoencoder needs a recurrent language model, as lstm: a \"%s\" would copy the text",
+               ses_model_type(t->model));
+}
+
+static bool encode_twice(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
+                         ses_err *e)
+{
+    int64_t max = t->max_tokens / 2 - (end_token(t) >= 0);
+    ses_encode_options o = { .truncation = SES_TRUNCATE_ONLY_FIRST,
+                             .max_length = max > 1 ? max : 1,
+                             .no_special = true };
+    if (!ses_encode(t->tokens, &(ses_input){ .text = { r->text_a.p, r->text_a.n } }, &o, e)) return false;
+    const ses_encoding *k = ses_encode_ctx_result(t->tokens);
+    s->n_truncated += ses_encode_ctx_overflow_count(t->tokens) > 0;
+    return !k->n || add_twice(t, s, row, k->id, k->n, e);
+}
+
 static bool finish_encoding(ses_finetuner *t, ses_finetune_set *s, ses_err *e)
 {
     if (t->settings.line_by_line) return true;
@@ -82,13 +134,15 @@ static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_finet
                           .labels = b->labels + at };
         ses_outputs out;
         ses_real loss = 0;
-        if (n < 2) continue; /* the first token is not predicted */
+        int64_t labels = 0; /* the first token is not predicted */
+        for (int32_t j = 1; j < n; j++) labels += b->labels[at + j] != SES_IGNORE_INDEX;
+        if (!labels) continue;
         ses_tape_reset(t->tape, &(ses_tape_options){ 0 });
         if (!ses_model_forward(t->model, t->tape, &one, &(ses_output_request){ 0 }, &out, e) ||
             !ses_tape_read(t->tape, out.loss, &loss))
             return false;
-        o->nll[row] = (double)loss * (n - 1);
-        o->n_nll[row] = n - 1;
+        o->nll[row] = (double)loss * (double)labels;
+        o->n_nll[row] = labels;
     }
     return true;
 }
@@ -130,24 +184,18 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
     ses_json_member_real(w, "perplexity", exp(mean));
 }
 
-const ses_finetune_task ses_finetune_task_continue = {
-    .name = "continue",
-    .aliases = "text-generation",
-    .summary = "causal language modeling: the next token",
-    .head = &ses_head_causal_lm,
-    .data = SES_DATA_TEXT,
-    .format = SES_DATA_LINES,
-    .target = SES_TARGET_TAGS,
-    .default_max_length = 1024,
-    .generates = true,
-    .metrics = "perplexity",
-    .best_metric = "perplexity",
-    .encode = encode,
-    .finish_encoding = finish_encoding,
-    .begin = begin,
-    .predict_batch = predict_batch,
-    .finish = finish,
-    .fill_evaluation = fill_evaluation,
-    .fill_prediction = fill_prediction,
-    .put_prediction = put_prediction,
-};
+#define CONTINUE                                                                                             \
+    .name = "continue", .aliases = "text-generation", .summary = "causal language modeling: the next token", \
+    .head = &ses_head_causal_lm, .data = SES_DATA_TEXT, .format = SES_DATA_LINES, .target = SES_TARGET_TAGS, \
+    .default_max_length = 1024, .generates = true, .metrics = "perplexity", .best_metric = "perplexity",     \
+    .begin = begin, .predict_batch = predict_batch, .finish = finish, .fill_evaluation = fill_evaluation,    \
+    .fill_prediction = fill_prediction, .put_prediction = put_prediction
+
+/* Sequence autoencoder (Dai and Le 2015): each text is reproduced from the state after it. */
+static const ses_finetune_task autoencoder = { CONTINUE, .loss_name = "autoencoder", .open = open_autoencoder,
+                                               .encode = encode_twice };
+static const ses_finetune_task *const others[] = { &autoencoder, NULL };
+
+const ses_finetune_task ses_finetune_task_continue = { CONTINUE, .loss_name = "causal",
+                                                       .other_losses = others, .encode = encode,
+                                                       .finish_encoding = finish_encoding };

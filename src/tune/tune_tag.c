@@ -1,11 +1,10 @@
 /* Task tag: a label for every word. The first token of a word has its label, or all of them (all_pieces); the
  * prediction is the first token's. A CRF (crf) reads the first tokens only. */
-#include "finetuner.h"
+#include "tag_words.h"
 
 #include "generate/logit_scores.h"
 #include "model/model_desc.h"
 #include "nn/crf_decoder.h"
-#include "task/words/word_stack.h"
 
 #include <string.h>
 
@@ -25,41 +24,33 @@ static int32_t *token_labels(ses_finetuner *t, const ses_labeled_example *r, con
     return tags;
 }
 
-/* The features of the words of the tokens. */
-static bool add_words(ses_finetuner *t, const ses_labeled_example *r, const ses_encoding *k, ses_sequence *q,
-                      ses_arena *mem, ses_err *e)
-{
-    ses_word_features f;
-    ses_string *word = ses_arena_array(mem, k->n + 1, sizeof *word, e);
-    if (!word) return false;
-    for (size_t i = 0; i < k->n; i++)
-        word[i] = k->word_id[i] < 0 ? (ses_string){ "", 0 }
-                                    : (ses_string){ r->parts[k->word_id[i]].p, r->parts[k->word_id[i]].n };
-    if (!ses_word_stack_embed(t->words, word, k->n, mem, &f, e)) return false;
-    q->vectors = f.vectors, q->vector_width = ses_word_stack_width(t->words);
-    q->chars = f.chars, q->char_cu = f.char_cu;
-    return true;
-}
-
 static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
                    ses_err *e)
 {
     ses_arena mem = { 0 };
-    ses_string *words = ses_arena_array(&mem, r->n_parts + 1, sizeof *words, e);
-    for (size_t i = 0; words && i < r->n_parts; i++) words[i] = (ses_string){ r->parts[i].p, r->parts[i].n };
-    ses_input in = { .words = words, .n_words = r->n_parts };
-    ses_encode_options o = { .truncation = SES_TRUNCATE_ONLY_FIRST, .max_length = t->max_tokens };
-    bool ok = words && ses_encode(t->tokens, &in, &o, e);
+    ses_sequence q = { 0 };
+    ses_input in;
+    bool ok = (!t->words || ses_tag_words_get(t, s, (size_t)row, &q, &mem, e)) &&
+              ses_tag_encode(t, r, &in, &mem, e);
     const ses_encoding *k = ok ? ses_encode_ctx_result(t->tokens) : NULL;
     int32_t *tags = ok ? token_labels(t, r, k, e) : NULL;
     if (ok) s->n_truncated += ses_encode_ctx_overflow_count(t->tokens) > 0;
     if (tags) s->n_lost_words += (int64_t)r->n_parts;
     for (size_t i = 0; tags && i < k->n; i++) s->n_lost_words -= tags[k->n + i] >= 0;
-    ses_sequence q = { .tags = tags };
-    ok = tags && (!t->words || add_words(t, r, k, &q, &mem, e)) &&
+    q.tags = tags;
+    ok = tags && (t->words || ses_finetuner_add_unknown_words(t, &in, k, &q, &mem, e)) &&
          ses_finetuner_add_sequence(t, s, row, k, &q, tags + k->n, NULL, e);
     ses_arena_free(&mem);
     return ok;
+}
+
+/* The dataset has copies of the features. */
+static bool finish_encoding(ses_finetuner *t, ses_finetune_set *s, ses_err *e)
+{
+    (void)t, (void)e;
+    ses_tag_words_free(s->words);
+    s->words = NULL;
+    return true;
 }
 
 static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e)
@@ -175,6 +166,7 @@ const ses_finetune_task ses_finetune_task_tag = {
     .metrics = "entity",
     .best_metric = "f1",
     .encode = encode,
+    .finish_encoding = finish_encoding,
     .begin = begin,
     .collect = collect,
     .fill_evaluation = fill_evaluation,

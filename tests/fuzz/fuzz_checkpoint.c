@@ -1,6 +1,6 @@
 /* A checkpoint of a small trainer, with one file replaced by the input: trainer_state.json (an object),
  * manifest.json (an input that starts with "manifest ") or optimizer.safetensors (any other); then the plan
- * of a pretraining run, pretrain.json, and the totals in run.json. */
+ * of a pretraining run, pretrain.json, and the totals in run.json and times.jsonl. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/alloc.h"
 #include "base/dir.h"
@@ -10,6 +10,7 @@
 #include "sesame/dataset.h"
 #include "sesame/trainer.h"
 #include "train/manifest.h"
+#include "train/ranks.h"
 
 static const char config[] =
     "{\"architectures\": [\"BertForSequenceClassification\"], \"model_type\": \"bert\", \"vocab_size\": 5, "
@@ -104,6 +105,8 @@ static void resume(file *f, const uint8_t *data, size_t n)
     const ses_train_state *at = ses_trainer_state(trainer);
     MUST(ok == (e.code == SES_OK) && (!ok || from.found));
     MUST(at->updates >= 0 && at->updates <= 4 && at->index >= 0 && at->accumulated >= 0);
+    ses_training_options run = { .output = dir, .resume = true };
+    MUST(ses_ranks_set_lanes(&run, NULL) && run.lanes > 0);
     put(checkpoint, f->name, f->data, f->n);
 }
 
@@ -115,8 +118,9 @@ static void load_plan(const uint8_t *data, size_t n)
     bool ok = ses_pretrain_load_plan(&p, &e);
     MUST(ok == (e.code == SES_OK) && (!ok || p.updates > 0));
     put(dir, SES_RUN_INFO, data, n);
-    ses_run_totals t = ses_run_totals_read(dir);
-    MUST(t.loss_count >= 0 && t.seconds >= 0 && t.joules >= 0);
+    put(dir, SES_RUN_TIMES, data, n);
+    ses_run_totals t = ses_run_totals_read(dir, dir, ses_trainer_state(trainer));
+    MUST(t.loss_count >= 0 && t.seconds >= 0 && t.joules >= 0 && t.window >= 0 && t.window <= t.loss_count);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -321,6 +321,25 @@ static bool modal(golden_case *c, ses_err *e)
            ints(c, "input.modal_rows", &c->batch.modal_rows, e);
 }
 
+/* Bytes of words: input.word_chars [B, S, W], -1 after the last byte of a word. */
+static bool words(golden_case *c, ses_err *e)
+{
+    const ses_tensor_entry *x = ses_safetensors_find(c->golden, "input.word_chars");
+    int64_t count = 0, n = 0;
+    if (!x) return true;
+    if (x->rank != 3 || x->dim[0] != c->rows || x->dim[1] != c->width)
+        return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"input.word_chars\" must be [B, S, W]");
+    const double *byte = golden_values(c, x->name, &count, e);
+    int32_t *y = ses_arena_array(&c->mem, (size_t)count + 1, sizeof *y, e),
+            *cu = ses_arena_array(&c->mem, (size_t)c->batch.tokens + 1, sizeof *cu, e);
+    if (!byte || !y || !cu) return false;
+    for (int64_t t = 0; t < c->batch.tokens; t++, cu[t] = (int32_t)n)
+        for (int64_t k = 0; k < x->dim[2] && byte[c->index[t] * x->dim[2] + k] >= 0; k++)
+            if (!to_int(byte[c->index[t] * x->dim[2] + k], &y[n++], x->name, e)) return false;
+    c->batch.word_chars = y, c->batch.word_char_cu = cu;
+    return true;
+}
+
 static bool labels(golden_case *c, ses_err *e)
 {
     const ses_tensor_entry *x = ses_safetensors_find(c->golden, "input.labels");
@@ -361,7 +380,7 @@ static bool fill_batch(golden_case *c, ses_err *e)
         !real_positions(c, "input.start_positions", &b->starts, e) ||
         !real_positions(c, "input.end_positions", &b->ends, e) || !permutation(c, e) ||
         !predicted_positions(c, e) || !mems(c, e) || !decoder_input(c, e) || !choices(c, e) ||
-        !answers(c, e) || !modal(c, e) || !labels(c, e))
+        !answers(c, e) || !modal(c, e) || !words(c, e) || !labels(c, e))
         return false;
     c->positions_count_pads = !position && !c->pads_at_end;
     if (!c->positions_count_pads) b->positions = position;

@@ -2,6 +2,8 @@
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/inspect/corpus_show.h"
+#include "cli/shard/shard_plan.h"
+#include "cli/train/corpus_shards.h"
 #include "cli/train/train_monitor.h"
 #include "text/tokenizer_config.h"
 
@@ -12,7 +14,7 @@
 #include <string.h>
 
 typedef struct args {
-    const char *tokenizer, *output, *field, *held_out, *label;
+    const char *tokenizer, *output, *field, *held_out, *label, *shard;
     int format; /* ses_corpus_format */
     bool split, keep, line_ends, restart, overwrite, json;
     int64_t threads;
@@ -30,7 +32,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, output),
       .value = "C",
-      .help = "build: corpus file to write" },
+      .help = "build, merge: corpus file to write" },
     { .name = "format",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, format),
@@ -71,6 +73,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, restart),
       .help = "discard an interrupted build instead of continuing it" },
     { .name = "overwrite", .type = SES_OPT_FLAG, .offset = offsetof(args, overwrite), .help = "replace C" },
+    SES_OPT_SHARD(args, shard),
     SES_OPT_THREADS(args, threads),
     SES_OPT_JSON(args, json),
 };
@@ -93,6 +96,11 @@ static bool progress(void *ctx, uint64_t done, uint64_t of)
     line->total = (int64_t)of;
     ses_progress_show(line, (int64_t)done);
     return !ses_train_monitor_should_stop();
+}
+
+static bool show(const ses_call *c, const args *a, double start, ses_err *e)
+{
+    return ses_corpus_show(a->output, &(ses_corpus_view){ &c->out, a->json, ses_seconds() - start }, e);
 }
 
 static bool build(ses_call *c, const args *a, ses_err *e)
@@ -126,7 +134,11 @@ static bool build(ses_call *c, const args *a, ses_err *e)
                              .threads = a->threads ? (int)a->threads : ses_cpu_count(),
                              .progress = progress,
                              .ctx = &line };
-    ok = ok && ses_corpus_build(a->output, &o, &resumed, e);
+    bool complete = false;
+    if (ok && a->shard)
+        ok = ses_corpus_build_shard(c, a->output, a->shard, a->tokenizer, &o, &resumed, &complete, e);
+    else
+        ok = ok && ses_corpus_build(a->output, &o, &resumed, e);
     ses_progress_end(&line);
     ses_tokenizer_free(t);
     if (!ok && ses_train_monitor_should_stop()) { /* main exits with the code of the signal */
@@ -135,7 +147,16 @@ static bool build(ses_call *c, const args *a, ses_err *e)
     }
     if (ok && resumed && !c->quiet)
         fprintf(stderr, "continued an interrupted build of %" PRId64 " documents\n", resumed);
-    return ok && ses_corpus_show(a->output, &(ses_corpus_view){ &c->out, a->json, ses_seconds() - start }, e);
+    return ok && show(c, a, start, e);
+}
+
+static bool merge(ses_call *c, const args *a, ses_err *e)
+{
+    double start = ses_seconds();
+    if (!a->output || c->n_operands < 2)
+        return ses_fail(e, SES_EUSAGE, "merge: expected --output C and all shards of a corpus, in order");
+    return ses_corpus_merge_shards(a->output, c->operands + 1, (size_t)c->n_operands - 1, a->overwrite, e) &&
+           show(c, a, start, e);
 }
 
 static bool run(ses_call *c, ses_err *e)
@@ -143,8 +164,10 @@ static bool run(ses_call *c, ses_err *e)
     const args *a = c->args;
     bool ok = true;
     if (!strcmp(c->operands[0], "build")) return build(c, a, e);
+    if (!strcmp(c->operands[0], "merge")) return merge(c, a, e);
     if (strcmp(c->operands[0], "info"))
-        return ses_fail(e, SES_EUSAGE, "unknown action \"%s\"; expected build or info", c->operands[0]);
+        return ses_fail(e, SES_EUSAGE, "unknown action \"%s\"; expected build, merge or info",
+                        c->operands[0]);
     if (c->n_operands < 2) return ses_fail(e, SES_EUSAGE, "info: expected a corpus");
     for (int i = 1; i < c->n_operands && ok; i++) {
         if (i > 1 && !a->json) puts("");
@@ -164,7 +187,7 @@ static const ses_usage_example examples[] = {
 
 const ses_command ses_command_corpus = {
     .name = "corpus",
-    .usage = "build [FILE...] | info C...",
+    .usage = "build [FILE...] | merge PART... | info C...",
     .summary = "build or inspect a tokenized corpus",
     .description =
         "build tokenizes texts of any size on all threads and writes one file: token ids with the starts of "
@@ -176,6 +199,9 @@ const ses_command ses_command_corpus = {
         "Duplicate documents are dropped. The result does not depend on the number of threads. An "
         "interrupted "
         "build leaves C.part, and the same command continues it.\n\n"
+        "build --shard I/N tokenizes part I of the texts; merge joins all N parts, in order, to the corpus "
+        "that one "
+        "build gives, byte for byte.\n\n"
         "info prints the statistics of a corpus after verifying its checksums.",
     .examples = examples,
     .opt = opt,
@@ -183,6 +209,6 @@ const ses_command ses_command_corpus = {
     .args_size = sizeof(args),
     .min_operands = 1,
     .max_operands = -1,
-    .operand_words = "build|info",
+    .operand_words = "build|merge|info",
     .run = run,
 };

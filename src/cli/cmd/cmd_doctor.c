@@ -5,6 +5,7 @@
 #include "cli/compute_args.h"
 #include "cli/gpu_setup.h"
 #include "cli/machine.h"
+#include "cli/rank_report.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
 #include "kernel/kernel.h"
@@ -16,7 +17,7 @@
 typedef struct args {
     ses_compute_args compute;
     double seconds;
-    bool quick;
+    bool quick, ranks;
 } args;
 
 static const ses_opt opt[] = {
@@ -33,6 +34,10 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, quick),
       .help = "skip the measurements" },
+    { .name = "mpi",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, ranks),
+      .help = "show the ranks that mpirun, srun or torchrun started, and measure their links" },
 };
 
 typedef struct speed {
@@ -288,6 +293,7 @@ static bool show_json(const report *r, ses_err *e)
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
+    if (a->ranks) return ses_rank_report(c, &a->compute, !a->quick, a->seconds, e);
     report r = { .machine = ses_machine_detect(),
                  .isa = ses_compute_isa(&a->compute),
                  .best = ses_isa_best(),
@@ -307,6 +313,7 @@ static const ses_usage_example examples[] = {
     { "sesame doctor", "show and measure, in about a second" },
     { "sesame doctor --isa avx2 --threads 1", "measure one core without AVX-512" },
     { "sesame doctor --json --quick", "JSON without measurements" },
+    { "mpirun -n 4 sesame doctor --mpi", "the ranks of a distributed run, from all machines" },
     { 0 },
 };
 
@@ -319,7 +326,11 @@ const ses_command ses_command_doctor = {
         "optional libraries, what GPUs need (CUDA module, driver), GPUs, and the kernels implemented for "
         "each instruction set.\n\n"
         "Measures multiply-adds in registers (the upper bound of any matrix product) and memory read "
-        "bandwidth, on one thread and on all.",
+        "bandwidth, on one thread and on all.\n\n"
+        "With --mpi, started by mpirun, srun or torchrun, shows one table of all ranks: host, processor, "
+        "instruction "
+        "set, threads, GPU, libraries and memory. Differences that training refuses are marked. Measures the "
+        "latency and bandwidth of the links, for GPU memory with --device cuda.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

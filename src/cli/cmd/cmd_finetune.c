@@ -17,6 +17,7 @@ static const ses_opt opt[] = {
       .offset = AT(grid),
       .value = "NAME=VALUE,VALUE...",
       .help = "one run per value of an option; several: every combination" },
+    SES_OPT_INCLUDE(ses_finetune_args, ranks, ses_rank_options),
     SES_OPT_INCLUDE(ses_finetune_args, compute, ses_compute_options),
 };
 
@@ -61,11 +62,15 @@ const ses_command ses_command_finetune = {
         "130, 143, 129 and 138. --resume continues from it and gives the same bits as an uninterrupted run. "
         "Checkpoints are written atomically.\n\n"
         "Several runs (--grid, --seeds) are written to subfolders of OUT named after their values; --resume "
-        "skips the finished ones.",
+        "skips the finished ones.\n\n"
+        "mpirun, srun and torchrun start one run of several processes (ranks); --lanes fixes the result for "
+        "any "
+        "number of them. See docs/SCALE.md.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(ses_finetune_args),
     .open_stored = open_stored,
+    .uses_ranks = true,
     .run = ses_finetune_command,
 };

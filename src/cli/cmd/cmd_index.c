@@ -1,8 +1,15 @@
 /* index: builds or updates the search index of a text file. */
-#include "cli/pipeline/text_index.h"
+#include "cli/pipeline/index_shards.h"
 #include "cli/ui/show_values.h"
 
-static const ses_opt opt[] = { SES_OPT_INCLUDE(ses_text_index_args, threads, ses_text_index_options) };
+static const ses_opt opt[] = {
+    SES_OPT_INCLUDE(ses_text_index_args, threads, ses_text_index_options),
+    SES_OPT_SHARD(ses_text_index_args, shard),
+    { .name = "merge",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(ses_text_index_args, merge),
+      .help = "the arguments are the indexes of all shards, in order: merge them to -o INDEX" },
+};
 _Static_assert(offsetof(ses_text_index_args, threads) == 0, "the options fill the whole struct");
 
 static bool print_json(const ses_text_index *t, ses_err *e)
@@ -43,7 +50,17 @@ static bool run(ses_call *c, ses_err *e)
 {
     const ses_text_index_args *a = c->args;
     ses_text_index t = { 0 };
-    bool ok = ses_text_index_open(&t, c, a, c->operands[0], e);
+    bool complete = false, ok;
+    if (a->merge && a->shard) return ses_fail(e, SES_EUSAGE, "--merge and --shard exclude each other");
+    if (c->n_operands > 1 && !a->merge)
+        return ses_fail(e, SES_EUSAGE, "expected one FILE, not %d", c->n_operands);
+    if (a->merge)
+        ok = ses_index_merge(&t, a, c->operands, (size_t)c->n_operands, e);
+    else if (a->shard)
+        ok = ses_index_build_shard(&t, c, a, c->operands[0], &complete, e);
+    else
+        ok = ses_text_index_open(&t, c, a, c->operands[0], e);
+    if (complete) return ok;
     if (ok && a->json) ok = print_json(&t, e);
     if (ok && !a->json) show(c, &t);
     ses_text_index_close(&t);
@@ -52,25 +69,29 @@ static bool run(ses_call *c, ses_err *e)
 
 static const ses_usage_example examples[] = {
     { "sesame index notes.txt", "write notes.txt.sesame-index, one vector per line" },
+    { "sesame index --shard 0/4 -o part0 notes.txt", "the first quarter of the lines" },
+    { "sesame index --merge -o notes.txt.sesame-index part0 part1 part2 part3", "all four" },
     { "sesame index --column abstract --dtype int8 -o papers.index papers.csv", "a column, in 8 bits" },
     { 0 },
 };
 
 const ses_command ses_command_index = {
     .name = "index",
-    .usage = "FILE",
+    .usage = "FILE | --merge PART...",
     .summary = "build a search index of texts",
     .description =
         "Builds or updates the index of a file of texts for 'sesame search': the embeddings of its lines, of "
         "a "
         "column, or of a key of JSON lines. Blank texts are left out. Vectors of unchanged texts are reused. "
-        "The index is replaced when it is complete; an interrupted command leaves the old one.",
+        "The index is replaced when it is complete; an interrupted command leaves the old one.\n\n"
+        "--shard I/N indexes a part of the file; --merge joins all N parts to the index that one process "
+        "builds.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(ses_text_index_args),
     .min_operands = 1,
-    .max_operands = 1,
+    .max_operands = -1,
     .default_model_of = "embed",
     .run = run,
 };

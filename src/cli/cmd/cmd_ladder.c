@@ -9,8 +9,9 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = AT(only),
       .value = "NAME,...",
-      .help = "run these rungs only: majority, nb, nb-bi, nb-svm, nb-svm-bi, vectors, fasttext, "
-              "features, finetuned" },
+      .help =
+          "run these rungs only: majority, nb, nb-bi, nb-svm, nb-svm-bi, vectors, fasttext, bilstm, lm-lstm, "
+          "sa-lstm, ulmfit, elmo, features, finetuned" },
     { .name = "skip",
       .type = SES_OPT_TEXT,
       .offset = AT(skip),
@@ -44,6 +45,18 @@ static const ses_opt opt[] = {
       .value = "FILE",
       .is_path = true,
       .help = "word vectors; default: skip-gram vectors of the training texts" },
+    { .name = "lm",
+      .type = SES_OPT_TEXT,
+      .offset = AT(lm),
+      .value = "DIR",
+      .is_model = true,
+      .help = "ulmfit: general language model, awd-lstm; default: none, the rung is left out" },
+    { .name = "elmo",
+      .type = SES_OPT_TEXT,
+      .offset = AT(elmo),
+      .value = "DIR",
+      .is_model = true,
+      .help = "elmo: its folder; default: none, the rung is left out" },
     { .name = "epochs",
       .letter = 'e',
       .type = SES_OPT_REAL,
@@ -138,7 +151,8 @@ const ses_command ses_command_ladder = {
         "confidence interval, training time, prediction time per text, energy of training and size on disk. "
         "The "
         "rungs: majority class; Naive Bayes and NB-SVM, with and without bigrams; mean of word vectors; "
-        "fastText; "
+        "fastText; BiLSTM over word vectors; LSTMs that start as a language model (lm-lstm) or a sequence "
+        "autoencoder (sa-lstm) of the training texts; ULMFiT (--lm); BiLSTM over features of ELMo (--elmo); "
         "features of a pretrained model with logistic regression; the fine-tuned model.\n\n"
         "TASK is classify or a classification benchmark, as for finetune; columns are found by their common "
         "names. "

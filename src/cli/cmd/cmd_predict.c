@@ -1,9 +1,13 @@
 /* predict: predict each row of a file with a fine-tuned model. */
+#include "base/alloc.h"
 #include "cli/pipeline/atomic_output.h"
+#include "cli/shard/shard_output.h"
 #include "cli/standard_output.h"
 #include "cli/text_operands.h"
 #include "cli/train/predictor_args.h"
 #include "cli/ui/show_values.h"
+#include "kernel/kernel.h"
+#include "tune/predict_part.h"
 
 static const ses_opt opt[] = {
     SES_OPT_TASK(ses_predictor_args, data, false),
@@ -22,11 +26,28 @@ static ses_json_doc *open_stored(const ses_call *c, ses_err *e)
 typedef struct job {
     ses_row_writer rows;
     ses_atomic_output to;
+    ses_shard_job shard;
+    ses_span part; /* bytes of the file that belong to the shard */
 } job;
 
 static bool on_row(void *ctx, const ses_records *row, ses_err *e)
 {
     return ses_rows_keep_record(&((job *)ctx)->rows, row, e);
+}
+
+/* The first row of the file gives the columns; its part of the output has the header. */
+static bool on_first(void *ctx, const ses_records *row, ses_err *e)
+{
+    job *j = ctx;
+    if (!ses_rows_keep_record(&j->rows, row, e)) return false;
+    ses_rows_continue(&j->rows);
+    return true;
+}
+
+static bool on_start(void *ctx, uint64_t offset, ses_err *e)
+{
+    job *j = ctx;
+    return ses_shard_output_fed(&j->shard.out, ses_span_block(&j->part, offset), e);
 }
 
 /* The members of a prediction are the result columns. */
@@ -54,8 +75,11 @@ static bool put(job *j, const ses_predictions *p, size_t i, ses_err *e)
 
 static bool on_predictions(void *ctx, const ses_predictions *p, ses_err *e)
 {
-    bool ok = true;
-    for (size_t i = 0; ok && i < ses_predictions_count(p); i++) ok = put(ctx, p, i, e);
+    job *j = ctx;
+    bool ok = true, saves = ses_shard_output_active(&j->shard.out);
+    for (size_t i = 0; ok && i < ses_predictions_count(p); i++)
+        ok = put(j, p, i, e) &&
+             (!saves || (ses_stdout_flush(e) && ses_shard_output_done(&j->shard.out, false, e)));
     return ok && ses_stdout_flush(e);
 }
 
@@ -69,23 +93,61 @@ static bool check_usage(const ses_call *c, ses_err *e)
                                       e);
 }
 
+/* Begins the output: a file that is complete or absent, a resumable file of a shard, or standard output. */
+static bool begin_output(job *j, const ses_call *c, const ses_predictor_args *a, ses_err *e)
+{
+    const char *models[] = { c->operands[0], a->adapter, NULL }, *to = a->rows.to;
+    ses_shard_facts facts = { models, ses_isa_name(ses_compute_isa(&a->compute)) };
+    if (!ses_shard_job_begin(&j->shard, c, a->rows.shard, (const char *const *)c->operands + 1, 1, &facts, to,
+                             a->rows.overwrite, e))
+        return false;
+    return !to || a->rows.shard || ses_atomic_output_begin(&j->to, to, a->rows.overwrite, e);
+}
+
+static bool commit_output(job *j, const ses_predictor_args *a, ses_err *e)
+{
+    if (ses_shard_output_active(&j->shard.out)) return ses_shard_output_commit(&j->shard.out, e);
+    return !a->rows.to || ses_atomic_output_commit(&j->to, e);
+}
+
+/* Predicts the part of the file that the shard still lacks. */
+static bool predict_part(job *j, ses_predictor *p, const char *path, const ses_predict_stream *s, ses_err *e)
+{
+    size_t n;
+    const ses_shard_plan *plan = &j->shard.plan;
+    if (!ses_shard_job_given(&j->shard)) return ses_predictor_predict_stream(p, path, s, e);
+    ses_span *span = ses_shard_plan_spans(plan, ses_shard_job_block(&j->shard), plan->last, &n, e);
+    bool ok = span != NULL;
+    if (ok && n) {
+        j->part = span[0];
+        ses_predict_part part = { .begin = span[0].begin,
+                                  .end = span[0].end,
+                                  .bytes = plan->file[0].bytes,
+                                  .on_first = s->on_row ? on_first : NULL,
+                                  .on_start = on_start };
+        ok = ses_predictor_predict_part(p, path, s, &part, e);
+    }
+    ses_free(span);
+    return ok;
+}
+
 static bool run(ses_call *c, ses_err *e)
 {
     const ses_predictor_args *a = c->args;
-    const char *to = a->rows.to;
-    ses_open_predictor p;
-    job j = { 0 };
-    if (!check_usage(c, e) || (to && !ses_atomic_output_begin(&j.to, to, a->rows.overwrite, e))) return false;
+    ses_open_predictor p = { 0 };
+    job j = { .to.before = -1, .shard.out.before = -1 };
     ses_rows_open(&j.rows, &a->rows, false);
     ses_predict_stream s = { .on_row = a->rows.keep >= 0 ? on_row : NULL,
                              .on_predictions = on_predictions,
                              .ctx = &j };
     ses_predictor_args named = *a;
     named.renames_labels = true;
-    bool ok = ses_open_predictor_open(&p, &named, c->operands[0], c, e) &&
-              ses_predictor_predict_stream(p.predictor, c->operands[1], &s, e) &&
-              (!to || ses_atomic_output_commit(&j.to, e));
-    if (to) ses_atomic_output_end(&j.to, e);
+    bool ok = check_usage(c, e) && begin_output(&j, c, a, e);
+    if (ok && !j.shard.complete)
+        ok = ses_open_predictor_open(&p, &named, c->operands[0], c, e) &&
+             predict_part(&j, p.predictor, c->operands[1], &s, e) && commit_output(&j, a, e);
+    ses_atomic_output_end(&j.to, e);
+    ses_shard_job_end(&j.shard, e);
     ses_rows_free(&j.rows);
     ses_open_predictor_free(&p);
     return ok;

@@ -3,6 +3,7 @@
 
 static const ses_opt opt[] = {
     SES_OPT_INCLUDE(ses_pretrain_args, s, ses_pretrain_setting_table),
+    SES_OPT_INCLUDE(ses_pretrain_args, ranks, ses_rank_options),
     SES_OPT_INCLUDE(ses_pretrain_args, compute, ses_compute_options),
 };
 
@@ -21,6 +22,8 @@ static const ses_usage_example examples[] = {
       "the objectives of BERT" },
     { "sesame pretrain -c c.ids -m bert-base --max-time 25m -n 128:0.9,512 -o domain",
       "continue with a model on other text, in 25 minutes" },
+    { "mpirun -n 4 sesame pretrain -c c.ids --tokenizer t.json -p bert-base --lanes 8 -o x",
+      "on four processes; the result is that of one process with --lanes 8" },
     { 0 },
 };
 
@@ -37,11 +40,15 @@ const ses_command ses_command_pretrain = {
         "the log, report.html and a picture of the loss, curve.svg. Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 save "
         "a checkpoint and "
         "stop (exit code 130, 143, 129, 138); the same command with --resume "
-        "continues, with identical results.",
+        "continues, with identical results.\n\n"
+        "mpirun, srun and torchrun start one run of several processes (ranks); --lanes fixes the result for "
+        "any "
+        "number of them. See docs/SCALE.md.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(ses_pretrain_args),
     .open_stored = open_stored,
+    .uses_ranks = true,
     .run = ses_pretrain_command,
 };

@@ -9,6 +9,7 @@
 #include "base/number_text.h"
 #include "base/str.h"
 #include "cli/train/train_monitor.h"
+#include "cli/ui/show_values.h"
 #include "tune/classifier_run.h"
 
 #include <ftw.h>
@@ -94,19 +95,24 @@ ses_finetune_options ses_ladder_options(const ses_ladder *l, const char *dir, in
 
 static bool should_continue(void *ctx, int64_t done, int64_t total, double loss)
 {
-    (void)ctx, (void)done, (void)total, (void)loss;
+    (void)total, (void)loss; /* the total may be a limit that is not reached */
+    ses_progress_show(ctx, done);
     return !ses_train_monitor_should_stop();
 }
 
 bool ses_ladder_run_classifier(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed,
                                const char *vectors, ses_err *e)
 {
-    ses_classifier_plan p = { .kind = ses_classifier_find(r->method, e), .progress = should_continue };
+    ses_progress bar = ses_progress_start(stderr, &l->c->err, l->c->quiet, "training steps", 0);
+    ses_classifier_plan p = { .kind = ses_classifier_find(r->method, e),
+                              .progress = should_continue,
+                              .ctx = &bar };
     if (!p.kind) return false;
     p.settings.ngrams = r->ngrams;
     p.settings.vectors = vectors;
     ses_finetune_options o = ses_ladder_options(l, dir, seed);
     ses_finetune *f = ses_classifier_finetune(&o, &p, l->dev, e);
+    ses_progress_end(&bar);
     ses_finetune_free(f);
     return f != NULL;
 }
@@ -128,6 +134,14 @@ bool ses_ladder_write_extra(const char *dir, double seconds, double joules, doub
     ses_json_end_object(w);
     return ses_json_writer_save(w, dir, "rung.json", true, e);
 }
+
+static int remove_entry(const char *path, const struct stat *s, int type, struct FTW *at)
+{
+    (void)s, (void)type, (void)at;
+    return remove(path);
+}
+
+void ses_ladder_remove(const char *path) { nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS); }
 
 typedef struct folder {
     const char *dir;
@@ -247,6 +261,15 @@ static void average(ses_ladder_row *row, const double *score, int64_t n)
     row->done = true;
 }
 
+/* The result of a rung as soon as it is there: the table follows after the last rung. */
+static void show_row(const ses_ladder *l, const ses_ladder_row *row)
+{
+    char time[SES_NUMBER_TEXT];
+    if (l->c->quiet) return;
+    fprintf(stderr, "%s: %s %.4f, trained in %s\n", row->rung->name, l->metric, row->score,
+            ses_elapsed_text(time, row->train_seconds));
+}
+
 /* A rung that fails does not end the ladder; a signal does. */
 static bool run_row(ses_ladder *l, size_t i, ses_err *e)
 {
@@ -261,9 +284,10 @@ static bool run_row(ses_ladder *l, size_t i, ses_err *e)
         fprintf(stderr, "%s[%zu/%zu] %s%s: %s\n", ses_style_on(&l->c->err, SES_BOLD), i + 1, l->n_rows,
                 row->rung->name, ses_style_on(&l->c->err, SES_PLAIN), row->rung->summary);
     while (k < seeds && run_seed(l, row, k, &score[k], &why)) k++;
-    if (k == seeds)
+    if (k == seeds) {
         average(row, score, seeds);
-    else
+        show_row(l, row);
+    } else
         snprintf(row->reason, sizeof row->reason, "%.280s", why.msg);
     if (why.code && !ses_train_monitor_should_stop() && !l->c->quiet)
         fprintf(stderr, "sesame: %s: %s\n", row->rung->name, row->reason);
@@ -358,12 +382,6 @@ static bool open_root(ses_ladder *l, ses_err *e)
     return l->temporary || ses_fail(e, SES_EIO, "%s: cannot be created; set TMPDIR", l->root);
 }
 
-static int remove_entry(const char *path, const struct stat *s, int type, struct FTW *at)
-{
-    (void)s, (void)type, (void)at;
-    return remove(path);
-}
-
 /* ---- the command ---- */
 
 static bool describe(ses_ladder *l, ses_err *e)
@@ -406,7 +424,7 @@ static bool check_outputs(const ses_ladder_args *a, ses_err *e)
 
 static void ladder_free(ses_ladder *l)
 {
-    if (l->temporary) nftw(l->root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    if (l->temporary) ses_ladder_remove(l->root);
     ses_examples_free(l->train);
     ses_examples_free(l->test);
     ses_device_free(l->dev);

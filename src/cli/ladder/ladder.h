@@ -18,6 +18,7 @@ typedef struct ses_ladder_args {
     const char *only, *skip; /* names of rungs, ',' between; NULL: all, none */
     const char *output, *svg, *html;
     const char *model, *vectors;
+    const char *lm, *elmo; /* folders; NULL: their rungs are left out */
     bool resume, overwrite;
     int64_t seed, seeds, bootstrap, max_length;
     double confidence, test_size, epochs, lr;
@@ -98,6 +99,14 @@ bool ses_ladder_with_vectors(ses_ladder *l, const ses_rung *r, const char *dir, 
                              ses_vectors_rung *run, ses_err *e);
 /* ladder_finetune.c: a run of a model or config into dir, with progress; an interrupted one continues. */
 bool ses_ladder_finetune(ses_ladder *l, ses_finetune_options o, const char *dir, ses_err *e);
+/* ladder_lm.c: fine-tunes or trains a language model on the training texts, then a classifier that starts
+ * from it into dir. Data, and the model of the classifier, are set here; the cost of the first part is added
+ * to the row. */
+bool ses_ladder_with_lm(ses_ladder *l, const ses_finetune_options *lm, const char *dir,
+                        const ses_finetune_options *classifier, ses_err *e);
+/* The same with a new LSTM and this loss of the task continue. */
+bool ses_ladder_run_lstm(ses_ladder *l, const char *dir, int64_t seed, const char *loss, ses_err *e);
+void ses_ladder_remove(const char *path); /* a folder with its contents */
 /* Writes rung.json: costs that all_results.json does not have, added to the row. */
 bool ses_ladder_write_extra(const char *dir, double seconds, double joules, double bytes, ses_err *e);
 /* Bytes of the files in a model folder that prediction reads; NaN: unknown. */

@@ -30,7 +30,9 @@ static bool write_texts(const ses_ladder *l, const char *path, ses_err *e)
 
 static bool should_continue(void *ctx, const ses_vector_report *r)
 {
-    (void)ctx, (void)r;
+    ses_progress *bar = ctx;
+    if (!bar->total && r->total) bar->total = r->total;
+    ses_progress_show(bar, r->words);
     return !ses_train_monitor_should_stop();
 }
 
@@ -40,15 +42,18 @@ static bool train_vectors(const ses_ladder *l, const char *texts, const char *ve
     char seed_text[SES_NUMBER_TEXT];
     const char *const name[] = { "min-count", "epochs", "seed" }, *const value[] = { "2", "10", seed_text };
     const ses_vector_trainer *t = ses_vector_trainer_find("skipgram", e);
+    ses_progress bar = ses_progress_start(stderr, &l->c->err, l->c->quiet, "word vectors", 0);
     ses_vector_job job = { .corpus = &texts,
                            .n_corpus = 1,
                            .output = vectors,
                            .format = "word2vec-binary",
                            .overwrite = true,
                            .threads = ses_compute_threads(&l->a->compute),
-                           .progress = should_continue };
+                           .progress = should_continue,
+                           .ctx = &bar };
     snprintf(seed_text, sizeof seed_text, "%u", (unsigned)seed);
     bool ok = t && ses_vector_job_set(&job, t, name, value, SES_LEN(name), e) && t->run(&job, e);
+    ses_progress_end(&bar);
     char *checkpoint = job.stopped ? ses_vector_checkpoint_path(&job, NULL) : NULL;
     if (checkpoint) ses_file_remove(checkpoint, NULL); /* a resumed ladder repeats the rung */
     ses_free(checkpoint);

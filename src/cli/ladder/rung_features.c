@@ -19,6 +19,7 @@ typedef struct features {
     float *x;   /* [n, width] */
     int32_t *y; /* [n] */
     size_t n, done, width;
+    ses_progress bar;
 } features;
 
 static void features_free(features *f)
@@ -40,7 +41,7 @@ static bool take(void *ctx, const ses_result *r, ses_err *e)
         if (!f->x) return false;
     }
     if (f->done < f->n) memcpy(f->x + f->done * f->width, r->vectors, f->width * sizeof *f->x);
-    f->done++;
+    ses_progress_show(&f->bar, (int64_t)++f->done);
     return true;
 }
 
@@ -50,13 +51,17 @@ static bool compute(ses_ladder *l, ses_pipeline *p, const ses_examples *rows, fe
     f->y = ses_alloc_array(f->n, sizeof *f->y, e);
     if (!f->y) return false;
     ses_pipeline_set_callback(p, take, f);
-    for (size_t i = 0; i < f->n; i++) {
+    f->bar = ses_progress_start(stderr, &l->c->err, l->c->quiet, "features", (int64_t)f->n);
+    bool ok = true;
+    for (size_t i = 0; ok && i < f->n; i++) {
         const ses_labeled_example *x = ses_examples_at(rows, i);
         f->y[i] = x->label;
-        if (!ses_pipeline_feed(p, &(ses_item){ .text = x->text_a }, e))
-            return ses_wrap(e, "line %llu", (unsigned long long)x->line);
+        ok = ses_pipeline_feed(p, &(ses_item){ .text = x->text_a }, e) ||
+             ses_wrap(e, "line %llu", (unsigned long long)x->line);
     }
-    return ses_pipeline_flush(p, e);
+    ok = ok && ses_pipeline_flush(p, e);
+    ses_progress_end(&f->bar);
+    return ok;
 }
 
 /* ---- evaluation ---- */

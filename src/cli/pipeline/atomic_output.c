@@ -73,6 +73,7 @@ bool ses_atomic_output_commit(ses_atomic_output *r, ses_err *e)
 
 void ses_atomic_output_end(ses_atomic_output *r, ses_err *e)
 {
+    if (r->before < 0 && !r->path) return; /* not begun */
     fflush(stdout);
     clearerr(stdout);
     ses_stdout_rename(e, r->path ? r->path : "");

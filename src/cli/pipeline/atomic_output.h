@@ -14,7 +14,8 @@ typedef struct ses_atomic_output {
 
 bool ses_atomic_output_begin(ses_atomic_output *r, const char *path, bool overwrite, ses_err *e);
 bool ses_atomic_output_commit(ses_atomic_output *r, ses_err *e); /* syncs and renames */
-/* Removes the file, unless it was committed. Errors of standard output in e get its name. */
+/* Removes the file, unless it was committed; nothing if it was not begun (before is -1, the rest zero).
+ * Errors of standard output in e get its name. */
 void ses_atomic_output_end(ses_atomic_output *r, ses_err *e);
 
 #endif

@@ -13,24 +13,35 @@ static bool fail_in_file(const ses_line_reader *r, ses_err *e)
     return ses_wrap(e, "%s", strcmp(r->name, "-") ? r->name : "standard input");
 }
 
+ses_span ses_line_whole_file(const char *name) { return (ses_span){ .file = name, .end = UINT64_MAX }; }
+
+/* Opens the next part. It begins with the first line that starts at its first byte or later: the byte before
+ * it may end a line. */
 static bool open_next(ses_line_reader *r, ses_err *e)
 {
-    r->name = *r->file++;
-    r->n_files--;
+    r->open = *r->span++;
+    r->n_spans--;
+    r->name = r->open.file;
     r->buf.len = r->at = 0;
     r->line = 0;
     r->end = false;
-    r->bytes_before = r->bytes;
+    r->offset = r->first = r->open.begin ? r->open.begin - 1 : 0;
     r->in = ses_input_stream_open(r->name, e);
-    return r->in || fail_in_file(r, e);
+    if (!r->in || !ses_input_stream_skip(r->in, r->offset, e)) return fail_in_file(r, e);
+    r->bytes_before = r->bytes - (int64_t)ses_input_stream_consumed(r->in);
+    return true;
 }
 
 static void close_one(ses_line_reader *r)
 {
+    r->open = (ses_span){ 0 };
     ses_input_stream_free(r->in);
     r->in = NULL;
     r->name = NULL;
 }
+
+/* The line before the part is not over. */
+static bool is_aligning(const ses_line_reader *r) { return r->open.begin && r->first < r->open.begin; }
 
 /* Reads more bytes, after the unread rest of the buffer. */
 static bool read_more(ses_line_reader *r, ses_err *e)
@@ -39,12 +50,14 @@ static bool read_more(ses_line_reader *r, ses_err *e)
     if (r->at) {
         memmove(r->buf.data, r->buf.data + r->at, r->buf.len - r->at);
         r->buf.len -= r->at;
+        r->offset += r->at;
         r->at = 0;
     }
-    if (r->buf.len > SES_MAX_LINE) return ses_fail_long_line(r->line + 1, e) || fail_in_file(r, e);
+    if (r->buf.len > SES_MAX_LINE && !is_aligning(r))
+        return ses_fail_long_line(r->line + 1, e) || fail_in_file(r, e);
     if (!ses_buf_reserve(&r->buf, CHUNK)) return ses_buf_ok(&r->buf, e);
     if (!ses_input_stream_read(r->in, r->buf.data + r->buf.len, CHUNK, &got, e)) return fail_in_file(r, e);
-    const char *format = r->line || r->buf.len ? NULL : ses_text_binary_format(r->buf.data, got);
+    const char *format = r->offset || r->line || r->buf.len ? NULL : ses_text_binary_format(r->buf.data, got);
     if (format) return ses_fail(e, SES_EFORMAT, "this file is %s", format) || fail_in_file(r, e);
     r->buf.len += got;
     r->bytes = r->bytes_before + (int64_t)ses_input_stream_consumed(r->in);
@@ -57,21 +70,33 @@ ses_line_status ses_line_next(ses_line_reader *r, const char **line, size_t *n, 
     size_t scanned = 0; /* bytes after `at` that hold no line end */
     for (;;) {
         if (!r->name) {
-            if (!r->n_files) return SES_LINE_END;
+            if (!r->n_spans) return SES_LINE_END;
             if (!open_next(r, e)) return SES_LINE_ERROR;
+        }
+        if (!is_aligning(r) && r->offset + r->at >= r->open.end) {
+            close_one(r);
+            scanned = 0;
+            continue;
         }
         char *p = r->buf.data ? r->buf.data + r->at : NULL;
         size_t have = r->buf.len - r->at;
         char *lf = have > scanned ? memchr(p + scanned, '\n', have - scanned) : NULL;
         if (lf || (r->end && have)) {
             *n = lf ? (size_t)(lf - p) : have;
+            r->start = r->offset + r->at;
             r->at += *n + (lf != NULL);
+            if (is_aligning(r)) {
+                r->first = r->offset + r->at;
+                scanned = 0;
+                continue;
+            }
             if (lf && *n && lf[-1] == '\r') --*n;
             *line = p;
             r->line++;
             return SES_LINE_OK;
         }
         scanned = have;
+        if (is_aligning(r)) r->at += have, scanned = 0; /* a line of any length */
         if (r->end) {
             close_one(r);
             scanned = 0;
@@ -83,7 +108,7 @@ ses_line_status ses_line_next(ses_line_reader *r, const char **line, size_t *n, 
 
 bool ses_line_ready(const ses_line_reader *r)
 {
-    if (!r->name) return r->n_files > 0;
+    if (!r->name) return r->n_spans > 0;
     return r->end || memchr(r->buf.data + r->at, '\n', r->buf.len - r->at) || ses_input_stream_ready(r->in);
 }
 

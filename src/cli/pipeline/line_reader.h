@@ -6,22 +6,28 @@
 #define SES_CLI_LINE_READER_H
 
 #include "base/str.h"
+#include "cli/shard/shard_plan.h"
 #include "io/input_stream.h"
 
 typedef struct ses_line_reader {
-    const char *const *file; /* files not yet opened; "-" is standard input */
-    size_t n_files;
+    const ses_span *span; /* parts of files not yet opened; "-" is standard input */
+    size_t n_spans;
+    ses_span open;    /* part of the open file */
     const char *name; /* the open file; NULL: none */
     ses_input_stream *in;
     ses_buf buf;
-    size_t at;            /* start of the next line in buf */
-    bool end;             /* the rest of the file is in buf */
-    int64_t line, bytes;  /* line number in the file, from 1; bytes of all files, as stored */
-    int64_t bytes_before; /* bytes of the files before the open one */
+    size_t at;             /* start of the next line in buf */
+    bool end;              /* the rest of the file is in buf */
+    int64_t line, bytes;   /* number of the line in its part, from 1; bytes of all parts, as stored */
+    int64_t bytes_before;  /* bytes of the parts before the open one */
+    uint64_t offset;       /* where buf begins in the file, decompressed */
+    uint64_t first, start; /* where the first line of the part starts, and the last one returned */
 } ses_line_reader;
 
 typedef enum { SES_LINE_END, SES_LINE_OK, SES_LINE_ERROR } ses_line_status;
 
+/* A part that is a whole file. */
+ses_span ses_line_whole_file(const char *name);
 /* The next line without its end (LF or CRLF), borrowed until the next call. */
 ses_line_status ses_line_next(ses_line_reader *r, const char **line, size_t *n, ses_err *e);
 bool ses_line_ready(const ses_line_reader *r); /* reading would not block */

@@ -212,6 +212,7 @@ bool ses_pipeline_show(const ses_result *r, const ses_term *t, bool has_title, s
     case SES_VIEW_NUMBERS: return show_numbers(r);
     case SES_VIEW_TEXT: return show_text(r);
     case SES_VIEW_ARRAY:
+    case SES_VIEW_RAW:
     case SES_VIEW_JSON: break; /* written by the command */
     }
     return true;

@@ -2,6 +2,7 @@
 #include "row_writer.h"
 
 #include "base/alloc.h"
+#include "cli/shard/shard_plan.h"
 #include "cli/standard_output.h"
 
 #include <stdio.h>
@@ -29,6 +30,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(ses_row_args, overwrite),
       .help = "replace an existing --to file" },
+    SES_OPT_SHARD(ses_row_args, shard),
 };
 const ses_opt_table ses_row_options = { opt, SES_LEN(opt) };
 
@@ -519,6 +521,12 @@ bool ses_rows_put_error(ses_row_writer *w, const char *message, ses_err *e)
         if (!put_field(w, &w->line, message, strlen(message), false, e)) return false;
     }
     return write_line(w, e);
+}
+
+void ses_rows_continue(ses_row_writer *w)
+{
+    w->at = w->kept.len = 0;
+    w->is_begun = true;
 }
 
 bool ses_rows_end(ses_row_writer *w, ses_err *e) { return w->is_begun || !w->is_named || put_header(w, e); }

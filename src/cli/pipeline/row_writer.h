@@ -15,7 +15,7 @@
 typedef struct ses_row_args {
     int keep; /* ses_row_format; -1: not given */
     const char *prefix;
-    const char *to;
+    const char *to, *shard;
     bool overwrite;
 } ses_row_args;
 
@@ -60,6 +60,9 @@ bool ses_rows_keep_none(ses_row_writer *w, ses_err *e); /* a row without readabl
  * Frees the writer `object`. */
 bool ses_rows_put(ses_row_writer *w, ses_json_writer *object, ses_err *e);
 bool ses_rows_put_error(ses_row_writer *w, const char *message, ses_err *e);
+
+/* Drops the rows kept so far: they are in an earlier part of the output, which has the header. */
+void ses_rows_continue(ses_row_writer *w);
 
 /* Writes the header, if no row has. */
 bool ses_rows_end(ses_row_writer *w, ses_err *e);

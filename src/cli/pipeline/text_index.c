@@ -8,6 +8,7 @@
 #include "cli/input_size.h"
 #include "cli/ui/show_values.h"
 #include "hub/hub_name.h"
+#include "io/records_range.h"
 #include "line_reader.h"
 #include "sesame/sentence.h"
 #include "sesame/table.h"
@@ -164,13 +165,14 @@ static bool add_text(build_job *j, ses_string text, int64_t number, ses_err *e)
 
 static bool add_lines(build_job *j, ses_err *e)
 {
-    ses_line_reader in = { .file = &j->file, .n_files = 1 };
+    ses_span whole = ses_line_whole_file(j->file);
+    ses_line_reader in = { .span = j->t->part ? j->t->part : &whole, .n_spans = 1 };
     const char *line;
     size_t n;
     ses_line_status got = SES_LINE_END;
     bool ok = true;
     while (ok && (got = ses_line_next(&in, &line, &n, e)) == SES_LINE_OK) {
-        ok = add_text(j, (ses_string){ line, n }, in.line, e);
+        ok = add_text(j, (ses_string){ line, n }, j->t->records = in.line, e);
         ses_progress_show(&j->progress, in.bytes);
     }
     ses_line_reader_close(&in);
@@ -186,11 +188,13 @@ static bool add_rows(build_job *j, ses_err *e)
                               .format = j->a->jsonl ? SES_TABLE_JSONL : SES_TABLE_AUTO };
     const ses_string *row;
     ses_records *r = ses_records_open(j->file, &o, e);
-    bool ok = r != NULL;
+    const ses_span *part = j->t->part;
+    bool ok = r && (!part || ses_records_set_range(r, j->file, part->begin, part->end, e) ||
+                    ses_wrap(e, "%s", j->file));
     for (int64_t number = 1; ok; number++) {
         if (!ses_records_next(r, &row, e)) ok = ses_wrap(e, "%s", j->file);
         if (!ok || !row) break;
-        ok = add_text(j, row[0], number, e);
+        ok = add_text(j, row[0], j->t->records = number, e);
         ses_progress_show(&j->progress, (int64_t)ses_records_consumed(r));
     }
     ses_records_free(r);
@@ -370,7 +374,7 @@ bool ses_text_index_open(ses_text_index *t, const ses_call *c, const ses_text_in
     bool ok = open_model(t, a, e);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!ok) return false;
-    if (a->rebuild) {
+    if (a->rebuild || t->part) {
         if (!check_replaceable(t, a, e)) return false;
     } else if (ses_path_exists(t->path)) {
         if (!open_index(t, e) || !check_model(t, a, e) || !is_current(t, a, file, &source, &current, e))

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/compute_args.h"
+#include "cli/shard/shard_plan.h"
 #include "sesame/pipeline.h"
 #include "task/vector_index.h"
 
@@ -14,8 +15,9 @@ typedef struct ses_text_index_args {
     int64_t threads;
     const char *device, *model, *column, *jsonl, *output, *text_prompt;
     const char *prompt, *prompt_name; /* search: before queries */
+    const char *shard;                /* index */
     int dtype;                        /* 0: f16, 1: int8, -1: that of the index, f16 for a new one */
-    bool no_header, rebuild, json;
+    bool no_header, rebuild, json, merge;
 } ses_text_index_args;
 
 extern const ses_opt_table ses_text_index_options;
@@ -32,6 +34,10 @@ typedef struct ses_text_index {
     int64_t embedded, reused; /* texts of this call */
     int64_t truncated;        /* embedded texts that exceed the maximum length */
     bool is_written;          /* the index was missing or outdated */
+
+    /* Set before the open: part of the file to index, whatever the index file has; NULL: all. */
+    const ses_span *part;
+    int64_t records; /* lines or rows read, also blank ones */
 } ses_text_index;
 
 /* Fails if the index is damaged or was built with another model, unless args->rebuild. t must be zeroed;

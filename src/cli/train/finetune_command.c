@@ -12,17 +12,6 @@
 
 #include <inttypes.h>
 
-static ses_finetune_options options(const ses_finetune_args *a, const ses_command_text *text,
-                                    ses_train_monitor *m)
-{
-    ses_finetune_options o = ses_finetune_settings_options(&a->s);
-    o.command = text->line;
-    o.command_options = text->options;
-    o.on_event = ses_train_monitor_on_event;
-    o.ctx = m;
-    return o;
-}
-
 static bool print_json(const ses_finetune *f, const char *output, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
@@ -70,44 +59,91 @@ static bool finish(const ses_finetune *f, const ses_finetune_args *a, const ses_
     return part || !a->compute.json || print_json(f, a->s.train.run.output, e);
 }
 
-bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e)
+static bool check_model(const ses_finetune_args *a, ses_err *e)
 {
-    if (a->s.method) return ses_finetune_classifier(c, a, part, stopped, e);
-    if (!!a->s.o.model + !!a->s.o.config + !!a->s.o.embed != 1)
-        return ses_fail(
-            e, SES_EUSAGE,
-            a->s.o.model || a->s.o.config
-                ? "--model starts from trained weights, --config and --embed from random ones: set "
-                  "one"
-                : "--model DIR or --config FILE is required; --model sesame-small is the "
-                  "bundled encoder");
-    ses_train_monitor monitor = { .term = &c->err, .quiet = c->quiet };
-    ses_device_options d = ses_compute_device_options(&a->compute);
+    if (!!a->s.o.model + !!a->s.o.config + !!a->s.o.embed == 1) return true;
+    return ses_fail(e, SES_EUSAGE,
+                    a->s.o.model || a->s.o.config
+                        ? "--model starts from trained weights, --config and --embed from random ones: set "
+                          "one"
+                        : "--model DIR or --config FILE is required; --model sesame-small is the "
+                          "bundled encoder");
+}
+
+/* Trains, and shows the result on rank 0. */
+static bool run(ses_call *c, const ses_finetune_args *a, const ses_finetune_options *o, ses_device *dev,
+                bool part, bool *stopped, ses_err *e)
+{
+    ses_train_monitor *m = o->ctx;
     ses_run_end end = SES_RUN_COMPLETE;
-    ses_command_text text;
-    *stopped = false;
-    if (!ses_command_text_make(&ses_command_finetune, a, &text, e)) return false;
-    ses_finetune_options o = options(a, &text, &monitor);
-    ses_device *dev = ses_device_open(a->compute.device, &d, e);
-    ses_finetune *f = dev ? ses_finetune_new(&o, dev, e) : NULL;
-    if (f) monitor.metric = ses_finetune_metric(f);
+    ses_finetune *f = ses_finetune_new(o, dev, e);
+    if (f) m->metric = ses_finetune_metric(f);
     bool ok = f && ses_finetune_run(f, &end, e);
     *stopped = ok && end == SES_RUN_STOPPED;
-    if (*stopped && !part) ses_train_monitor_notify_stopped(ses_finetune_trainer(f));
+    if (*stopped && !part && !m->silent) ses_train_monitor_notify_stopped(ses_finetune_trainer(f));
     if (ok && end == SES_RUN_WAS_COMPLETE)
-        ok = part || !a->compute.json || ses_train_print_results(a->s.train.run.output, e);
-    else if (ok && !*stopped)
-        ok = finish(f, a, &monitor, c, end, part, e);
+        ok = part || m->silent || !a->compute.json || ses_train_print_results(a->s.train.run.output, e);
+    else if (ok && !*stopped && !m->silent)
+        ok = finish(f, a, m, c, end, part, e);
     ses_finetune_free(f);
+    return ok;
+}
+
+/* The options, and their text as run.json stores it: with the lanes of the run. */
+static bool set_options(const ses_finetune_args *a, ses_comm *comm, ses_train_monitor *m,
+                        ses_finetune_options *o, ses_command_text *text, ses_err *e)
+{
+    bool notice;
+    ses_finetune_args args = *a;
+    *o = ses_finetune_settings_options(&a->s);
+    if (!check_model(a, e) || !ses_rank_args_set(comm, &o->run, &notice, e)) return false;
+    if (notice && !m->quiet && !m->silent) ses_rank_args_notify(&o->run);
+    if (o->run.lanes > 1) args.s.train.run.lanes = o->run.lanes;
+    if (!ses_command_text_make(&ses_command_finetune, &args, text, e)) return false;
+    o->command = text->line;
+    o->command_options = text->options;
+    o->on_event = ses_train_monitor_on_event;
+    o->ctx = m;
+    return true;
+}
+
+/* A run of the ranks of comm, which it frees; false also if it was stopped. NULL: a run of this process. */
+static bool run_ranks(ses_call *c, const ses_finetune_args *a, ses_comm *comm, bool part, bool *stopped,
+                      ses_err *e)
+{
+    ses_train_monitor monitor = { .term = &c->err, .quiet = c->quiet, .silent = ses_comm_rank(comm) > 0 };
+    ses_device_options d = ses_compute_device_options(&a->compute);
+    ses_command_text text = { 0 };
+    ses_finetune_options o;
+    char device[32];
+    *stopped = false;
+    bool ok = set_options(a, comm, &monitor, &o, &text, e);
+    ses_device *dev = ok ? ses_device_open(ses_rank_device(comm, a->compute.device, device), &d, e) : NULL;
+    ok = ses_rank_args_open(comm, dev, e) && run(c, a, &o, dev, part, stopped, e);
+    if (comm) ok = ses_rank_args_leave(comm, ok && !*stopped, e); /* before the device it may use */
     ses_device_free(dev);
     ses_command_text_free(&text);
     return ok;
 }
 
+bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e)
+{
+    if (a->s.method) return ses_finetune_classifier(c, a, part, stopped, e);
+    return run_ranks(c, a, NULL, part, stopped, e);
+}
+
 bool ses_finetune_command(ses_call *c, ses_err *e)
 {
     const ses_finetune_args *a = c->args;
-    bool stopped;
-    if (a->grid.n || a->seeds > 1) return ses_finetune_search(c, e);
-    return ses_finetune_one(c, a, false, &stopped, e) && !stopped;
+    bool stopped = false, several = a->grid.n || a->seeds > 1;
+    ses_comm *comm = ses_rank_args_join(&a->ranks, e);
+    if (!comm) return false;
+    if (!several && !a->s.method) return run_ranks(c, a, comm, false, &stopped, e);
+    if (ses_comm_size(comm) > 1) {
+        ses_fail(e, SES_EUSAGE, "%s uses one process: start it without mpirun, srun or torchrun",
+                 several ? "a search (--grid, --seeds)" : "--method");
+        return ses_rank_args_leave(comm, false, e);
+    }
+    ses_comm_free(comm);
+    return several ? ses_finetune_search(c, e) : ses_finetune_one(c, a, false, &stopped, e) && !stopped;
 }

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/compute_args.h"
+#include "rank_args.h"
 #include "train_args.h"
 #include "tune/finetune_settings.h"
 
@@ -13,6 +14,7 @@ extern const ses_command ses_command_finetune;
 typedef struct ses_finetune_args {
     ses_finetune_settings s;
     ses_compute_args compute;
+    ses_rank_args ranks;
     ses_opt_list grid;
     int64_t seeds;
 } ses_finetune_args;

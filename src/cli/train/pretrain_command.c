@@ -16,6 +16,7 @@
 
 typedef struct session {
     const ses_pretrain_args *a;
+    bool first; /* rank 0: the others print nothing */
     ses_call *call;
     ses_pretrain *run;
     ses_pretrain_options o;
@@ -87,7 +88,7 @@ static bool on_event(void *ctx, const ses_training_event *event)
 {
     session *s = ctx;
     bool proceed = ses_train_monitor_on_event(&s->monitor, event);
-    if (event->kind == SES_TRAINING_STARTED && !s->call->quiet) announce(s);
+    if (event->kind == SES_TRAINING_STARTED && !s->call->quiet && s->first) announce(s);
     return proceed;
 }
 
@@ -102,43 +103,67 @@ static bool add_curve(void *ctx, const char *dir, ses_err *e)
     return ok;
 }
 
+/* Report and summary of a complete run. */
+static bool finish(const session *s, ses_run_end end, ses_err *e)
+{
+    ses_err ignored = { 0 };
+    if (!ses_html_report_write_run(s->o.run.output, &ignored))
+        fprintf(stderr, "sesame: report.html: %s\n", ignored.msg);
+    if (!s->call->quiet && !s->a->compute.json) show_summary(s, end);
+    return !s->a->compute.json || print_json(s, e);
+}
+
 static bool pretrain(session *s, ses_device *dev, ses_err *e)
 {
     ses_run_end end = SES_RUN_COMPLETE;
     s->run = ses_pretrain_new(&s->o, dev, e);
     bool ok = s->run && ses_pretrain_run(s->run, &end, e);
     if (ok && end == SES_RUN_STOPPED) {
-        ses_train_monitor_notify_stopped(ses_pretrain_trainer(s->run));
+        if (s->first) ses_train_monitor_notify_stopped(ses_pretrain_trainer(s->run));
         ok = false;
-    } else if (ok && end == SES_RUN_WAS_COMPLETE) {
-        ok = !s->a->compute.json || ses_train_print_results(s->o.run.output, e);
-    } else if (ok) {
-        ses_err ignored = { 0 };
-        if (!ses_html_report_write_run(s->o.run.output, &ignored))
-            fprintf(stderr, "sesame: report.html: %s\n", ignored.msg);
-        if (!s->call->quiet && !s->a->compute.json) show_summary(s, end);
-        if (s->a->compute.json) ok = print_json(s, e);
+    } else if (ok && s->first) {
+        ok = end != SES_RUN_WAS_COMPLETE ? finish(s, end, e)
+             : s->a->compute.json        ? ses_train_print_results(s->o.run.output, e)
+                                         : true;
     }
     ses_pretrain_free(s->run);
     return ok;
+}
+
+/* The options and their text, as run.json stores it: with the lanes of the run. */
+static bool set_options(session *s, ses_comm *comm, ses_command_text *text, ses_err *e)
+{
+    bool notice;
+    ses_pretrain_args args = *s->a;
+    if (!ses_pretrain_settings_options(&s->a->s, &s->o, e) || !check_options(&s->o, e) ||
+        !ses_rank_args_set(comm, &s->o.run, &notice, e))
+        return false;
+    if (notice && s->first && !s->call->quiet) ses_rank_args_notify(&s->o.run);
+    if (s->o.run.lanes > 1) args.s.train.run.lanes = s->o.run.lanes;
+    if (!ses_command_text_make(&ses_command_pretrain, &args, text, e)) return false;
+    s->o.command = text->line;
+    s->o.command_options = text->options;
+    s->o.on_event = on_event;
+    s->o.add_files = add_curve;
+    s->o.ctx = s;
+    return true;
 }
 
 bool ses_pretrain_command(ses_call *c, ses_err *e)
 {
     session s = { .a = c->args, .call = c };
     ses_command_text text = { 0 };
-    s.monitor = (ses_train_monitor){ .term = &c->err, .quiet = c->quiet, .metric = "loss" };
-    if (!ses_pretrain_settings_options(&s.a->s, &s.o, e) || !check_options(&s.o, e) ||
-        !ses_command_text_make(&ses_command_pretrain, s.a, &text, e))
-        return false;
-    s.o.command = text.line;
-    s.o.command_options = text.options;
-    s.o.on_event = on_event;
-    s.o.add_files = add_curve;
-    s.o.ctx = &s;
+    char device[32];
+    ses_comm *comm = ses_rank_args_join(&s.a->ranks, e);
+    if (!comm) return false;
+    s.first = !ses_comm_rank(comm);
+    s.monitor =
+        (ses_train_monitor){ .term = &c->err, .quiet = c->quiet, .silent = !s.first, .metric = "loss" };
     ses_device_options o = ses_compute_device_options(&s.a->compute);
-    ses_device *dev = ses_device_open(s.a->compute.device, &o, e);
-    bool ok = dev && pretrain(&s, dev, e);
+    bool ok = set_options(&s, comm, &text, e);
+    ses_device *dev = ok ? ses_device_open(ses_rank_device(comm, s.a->compute.device, device), &o, e) : NULL;
+    ok = ses_rank_args_open(comm, dev, e) && pretrain(&s, dev, e);
+    ok = ses_rank_args_leave(comm, ok, e);
     ses_device_free(dev);
     ses_command_text_free(&text);
     return ok;

@@ -31,6 +31,7 @@ void ses_train_monitor_catch_signals(void)
 }
 
 int ses_train_monitor_signal(void) { return stop_signal; }
+void ses_train_monitor_set_signal(int sig) { stop_signal = sig; }
 
 bool ses_train_monitor_should_stop(void) { return stop_signal != 0; }
 
@@ -128,6 +129,10 @@ static void on_evaluation(ses_train_monitor *m, const ses_training_event *ev)
 bool ses_train_monitor_on_event(void *monitor, const ses_training_event *ev)
 {
     ses_train_monitor *m = monitor;
+    if (m->silent) {
+        if (ev->kind == SES_TRAINING_STARTED) ses_train_monitor_catch_signals();
+        return !ses_train_monitor_should_stop();
+    }
     switch (ev->kind) {
     case SES_TRAINING_STARTED: start(m, ev); break;
     case SES_TRAINING_STEP: on_step(m, ev); break;

@@ -15,6 +15,7 @@
 typedef struct ses_train_monitor {
     const ses_term *term; /* stderr */
     bool quiet;           /* errors and warnings only */
+    bool silent;          /* a rank other than 0: nothing */
     const char *metric;   /* score that selects the best checkpoint; NULL or "loss": the loss */
 
     double start, drawn; /* seconds: start of the run, last redraw */
@@ -33,6 +34,7 @@ bool ses_train_monitor_on_event(void *monitor, const ses_training_event *event);
 void ses_train_monitor_catch_signals(void);
 bool ses_train_monitor_should_stop(void);
 int ses_train_monitor_signal(void); /* number of the signal that requested the stop; 0: none */
+void ses_train_monitor_set_signal(int sig);
 
 /* Lines "Trained", "Time", "Energy" of the closing summary, on stdout. */
 void ses_train_monitor_show_summary(const ses_train_monitor *m, const ses_trainer *t,

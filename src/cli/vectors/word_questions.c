@@ -204,8 +204,8 @@ static bool show(session *s, const question *q, ses_err *e)
 /* Lines of standard input; a line that cannot be answered is reported, and makes the exit status 1. */
 static bool answer_lines(session *s, ses_err *e)
 {
-    static const char *const standard_input[] = { "-" };
-    ses_line_reader in = { .file = standard_input, .n_files = 1 };
+    ses_span standard_input = ses_line_whole_file("-");
+    ses_line_reader in = { .span = &standard_input, .n_spans = 1 };
     bool ask = isatty(STDIN_FILENO) && s->x->call->err.tty && !s->x->call->quiet, all = true;
     const char *line;
     size_t n;

@@ -1,4 +1,5 @@
-/* Generic CUDA attention with f32 arithmetic, for heads of up to 256 columns. One warp per query (backward
+/* Generic CUDA attention with f32 arithmetic, for heads of up to 640 columns (recurrent decoders
+ * have one wide head). One warp per query (backward
  * also one warp per key), 32 keys at a time, lane j scoring key j, with an online softmax: the sums are
  * rescaled when the maximum grows. No two warps add to the same element, so repeated runs give the same bits.
  * The kernels for tensor cores are tried first. */
@@ -352,7 +353,8 @@ template <class T, int R> static void backward(ses_cuda *g, const ses_attn *a, c
     rel_bias_grad<T>(g, a, grad);
 }
 
-static const char *const too_wide = "attention: heads of more than 256 columns have no CUDA kernel";
+enum { MAX_HEAD = 640 }; /* R = 20; its tiles fit into the shared memory of a Hopper GPU */
+static const char *const too_wide = "attention: heads of more than 640 columns have no CUDA kernel";
 
 /* Kernels for tensor cores in order of preference. The first that supports the arguments is used; otherwise
  * the generic kernels above. */
@@ -370,11 +372,12 @@ template <class T> static void attention(ses_exec *x, const ses_attn *a)
     if (a->seqs * a->heads * a->max_seqlen_q <= 0) return;
     for (const impl &w : impls)
         if (sizeof(T) < sizeof(float) && w.forward(x->cuda, a)) return;
-    if (a->dim > 256) return record_failure(x->cuda, too_wide);
+    if (a->dim > MAX_HEAD) return record_failure(x->cuda, too_wide);
     if (a->dim <= 32) return forward<T, 1>(x->cuda, a);
     if (a->dim <= 64) return forward<T, 2>(x->cuda, a);
     if (a->dim <= 128) return forward<T, 4>(x->cuda, a);
-    return forward<T, 8>(x->cuda, a);
+    if (a->dim <= 256) return forward<T, 8>(x->cuda, a);
+    return forward<T, 20>(x->cuda, a);
 }
 
 template <class T> static void attention_bwd(ses_exec *x, const ses_attn *a, const ses_attn_grad *g)
@@ -382,11 +385,12 @@ template <class T> static void attention_bwd(ses_exec *x, const ses_attn *a, con
     if (a->seqs * a->heads * a->max_seqlen_q <= 0) return;
     for (const impl &w : impls)
         if (sizeof(T) < sizeof(float) && w.backward(x->cuda, a, g)) return rel_bias_grad<T>(x->cuda, a, g);
-    if (a->dim > 256) return record_failure(x->cuda, too_wide);
+    if (a->dim > MAX_HEAD) return record_failure(x->cuda, too_wide);
     if (a->dim <= 32) return backward<T, 1>(x->cuda, a, g);
     if (a->dim <= 64) return backward<T, 2>(x->cuda, a, g);
     if (a->dim <= 128) return backward<T, 4>(x->cuda, a, g);
-    return backward<T, 8>(x->cuda, a, g);
+    if (a->dim <= 256) return backward<T, 8>(x->cuda, a, g);
+    return backward<T, 20>(x->cuda, a, g);
 }
 
 void ses_cuda_attention(ses_kernels *k, bool is_bf16)

@@ -42,8 +42,10 @@ bool ses_blas_open(ses_cuda *g, ses_err *e);
 void ses_blas_free(ses_blas *b);
 
 /* Each family sets its kernels in the table, for float or for bf16. */
+void ses_cuda_additive(ses_kernels *k, bool is_bf16);
 void ses_cuda_attention(ses_kernels *k, bool is_bf16);
 void ses_cuda_batch_norm(ses_kernels *k, bool is_bf16);
+void ses_cuda_crf(ses_kernels *k, bool is_bf16);
 void ses_cuda_sample(ses_kernels *k, bool is_bf16);
 void ses_cuda_elementwise(ses_kernels *k, bool is_bf16);
 void ses_cuda_gather(ses_kernels *k, bool is_bf16);

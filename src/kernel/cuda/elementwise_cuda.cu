@@ -170,9 +170,7 @@ static void scale_rows(ses_exec *x, ses_dst y, const ses_real *a, const ses_real
 {
     dst<T> to = dst_of<T>(y);
     const T *from = elems<T>(a);
-    for_each_row(x, rows, cols, [=] __device__(int64_t row, int64_t j) {
-        store(to, row * cols + j, to_float(from[row * cols + j]) * w[row]);
-    });
+    for_each(x, rows * cols, [=] __device__(int64_t i) { store(to, i, to_float(from[i]) * w[i / cols]); });
 }
 
 template <class T>
@@ -193,8 +191,20 @@ void ses_cuda_to_bf16(ses_cuda *g, void *to, const float *from, int64_t n)
     for_each(&x, n, [=] __device__(int64_t i) { y[i] = from_float<bf16>(from[i]); });
 }
 
+static void pack_bf16(ses_exec *x, uint16_t *y, const ses_real *a, int64_t n)
+{
+    ses_cuda_to_bf16(x->cuda, y, a, n);
+}
+
+static void unpack_bf16(ses_exec *x, ses_real *y, const uint16_t *a, int64_t n)
+{
+    const bf16 *from = (const bf16 *)a;
+    for_each(x, n, [=] __device__(int64_t i) { y[i] = to_float(from[i]); });
+}
+
 template <class T> static void fill(ses_kernels *k)
 {
+    k->pack_bf16 = pack_bf16, k->unpack_bf16 = unpack_bf16;
     k->add = add<T>, k->scale = scale<T>, k->mul = mul<T>, k->affine = affine<T>, k->act = act_fwd<T>;
     k->act_bwd = act_bwd<T>, k->glu = glu<T>, k->glu_bwd = glu_bwd<T>, k->dropout = dropout<T>;
     k->copy_cols = copy_cols<T>, k->scale_rows = scale_rows<T>, k->scatter_heads = scatter_heads<T>;

@@ -89,9 +89,17 @@ static double sum_squares(ses_exec *x, const ses_real *a, int64_t n)
     return sum;
 }
 
+static void sum_squares_parts(ses_exec *x, double *part, const ses_real *a, int64_t n, int64_t size)
+{
+    if (n < 1) return;
+    square_parts<<<(unsigned)((n + size - 1) / size), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(part, a, n, size);
+    check_launch(x->cuda);
+}
+
 void ses_cuda_reduce(ses_kernels *k, bool is_bf16)
 {
     k->col_sum = is_bf16 ? col_sum<bf16> : col_sum<float>;
     k->act_bwd_sum = is_bf16 ? act_bwd_sum<bf16> : act_bwd_sum<float>;
     k->sum_squares = sum_squares;
+    k->sum_squares_parts = sum_squares_parts;
 }

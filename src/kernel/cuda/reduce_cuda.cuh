@@ -212,4 +212,18 @@ static __global__ void square_partials(double *part, const ses_real *a, int64_t 
     if (threadIdx.x == 0) part[blockIdx.x] = sum;
 }
 
+/* Sums of squares of consecutive parts of `size` elements, one per block. */
+static __global__ void square_parts(double *part, const ses_real *a, int64_t n, int64_t size)
+{
+    double sum = 0;
+    int64_t begin = (int64_t)blockIdx.x * size, end = begin + size < n ? begin + size : n;
+#pragma unroll 4
+    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
+        float v = a[i];
+        sum += (double)v * v;
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) part[blockIdx.x] = sum;
+}
+
 #endif

@@ -80,9 +80,9 @@ static void column(void *ctx, int64_t c, void *scratch)
     if (w->dv) w->dv[c] = (ses_real)(w->dv[c] + dv);
 }
 
-void ses_k_additive_bwd_ref(ses_exec *x, const ses_additive *a, const ses_real *dy, ses_real *dq,
-                            ses_real *dk, ses_real *dv)
+void ses_k_additive_bwd_ref(ses_exec *x, const ses_additive *a, const ses_real *dy, ses_dst dq, ses_dst dk,
+                            ses_real *dv)
 {
-    work w = { .a = a, .dy = dy, .dq = dq, .dk = dk, .dv = dv };
+    work w = { .a = a, .dy = dy, .dq = dq.data, .dk = dk.data, .dv = dv };
     ses_parallel_for(x->pool, a->cols, column, &w);
 }

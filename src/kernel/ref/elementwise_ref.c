@@ -1,5 +1,6 @@
 /* Reference elementwise kernels, gated units, dropout, column copies. */
 #include "act_ref.h"
+#include "base/half.h"
 #include "kernel/chunking.h"
 
 typedef struct pointwise {
@@ -27,6 +28,42 @@ static void add_chunk(void *ctx, int64_t chunk, void *scratch)
 void ses_k_add_ref(ses_exec *x, ses_real *y, const ses_real *a, const ses_real *b, int64_t n)
 {
     run(x, add_chunk, &(pointwise){ .y = { y, false }, .a = a, .b = b, .n = n });
+}
+
+typedef struct conversion {
+    ses_real *real;
+    const ses_real *from;
+    uint16_t *half;
+    const uint16_t *from_half;
+    int64_t n;
+} conversion;
+
+static void pack_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const conversion *c = ctx;
+    ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
+    for (int64_t i = r.begin; i < r.end; i++) c->half[i] = ses_f32_to_bf16((float)c->from[i]);
+}
+
+void ses_k_pack_bf16_ref(ses_exec *x, uint16_t *y, const ses_real *a, int64_t n)
+{
+    conversion c = { .half = y, .from = a, .n = n };
+    ses_parallel_for(x->pool, ses_chunks(n, SES_CHUNK), pack_chunk, &c);
+}
+
+static void unpack_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const conversion *c = ctx;
+    ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
+    for (int64_t i = r.begin; i < r.end; i++) c->real[i] = ses_bf16_to_f32(c->from_half[i]);
+}
+
+void ses_k_unpack_bf16_ref(ses_exec *x, ses_real *y, const uint16_t *a, int64_t n)
+{
+    conversion c = { .real = y, .from_half = a, .n = n };
+    ses_parallel_for(x->pool, ses_chunks(n, SES_CHUNK), unpack_chunk, &c);
 }
 
 static void scale_chunk(void *ctx, int64_t chunk, void *scratch)

@@ -27,7 +27,7 @@ void ses_k_col_sum_ref(ses_exec *x, ses_dst y, const ses_real *a, int64_t rows, 
 typedef struct squares {
     const ses_real *a;
     int64_t n, size;
-    double part[SES_MAX_PARTIALS];
+    double *part;
 } squares;
 
 static void square_part(void *ctx, int64_t chunk, void *scratch)
@@ -40,12 +40,17 @@ static void square_part(void *ctx, int64_t chunk, void *scratch)
     s->part[chunk] = sum;
 }
 
+void ses_k_sum_squares_parts_ref(ses_exec *x, double *part, const ses_real *a, int64_t n, int64_t size)
+{
+    squares s = { a, n, size, part };
+    ses_parallel_for(x->pool, ses_chunks(n, size), square_part, &s);
+}
+
 double ses_k_sum_squares_ref(ses_exec *x, const ses_real *a, int64_t n)
 {
-    squares s = { .a = a, .n = n, .size = ses_partial_size(n) };
-    int64_t parts = ses_chunks(n, s.size);
-    ses_parallel_for(x->pool, parts, square_part, &s);
-    double sum = 0;
-    for (int64_t i = 0; i < parts; i++) sum += s.part[i];
+    double part[SES_MAX_PARTIALS], sum = 0;
+    int64_t size = ses_partial_size(n), parts = ses_chunks(n, size);
+    ses_k_sum_squares_parts_ref(x, part, a, n, size);
+    for (int64_t i = 0; i < parts; i++) sum += part[i];
     return sum;
 }

@@ -86,9 +86,9 @@ static void columns(void *ctx, int64_t chunk, void *scratch)
         w->dv[c + l] = (float)(w->dv[c + l] + dv[l]);
 }
 
-void VF_NAME(ses_k_additive_bwd)(ses_exec *x, const ses_additive *a, const float *dy, float *dq, float *dk,
+void VF_NAME(ses_k_additive_bwd)(ses_exec *x, const ses_additive *a, const float *dy, ses_dst dq, ses_dst dk,
                                  float *dv)
 {
-    work w = { .a = a, .dy = dy, .dq = dq, .dk = dk, .dv = dv };
+    work w = { .a = a, .dy = dy, .dq = dq.data, .dk = dk.data, .dv = dv };
     ses_parallel_for(x->pool, ses_chunks(a->cols, VF_LANES), columns, &w);
 }

@@ -54,7 +54,7 @@ void VF_NAME(ses_k_col_sum)(ses_exec *x, ses_dst y, const float *a, int64_t rows
 typedef struct squares {
     const float *a;
     int64_t n, size;
-    double part[SES_MAX_PARTIALS];
+    double *part;
 } squares;
 
 /* Squares are summed in double, so that none overflows, in SQUARES independent sums that the compiler
@@ -74,12 +74,17 @@ static void square_part(void *ctx, int64_t chunk, void *scratch)
     s->part[chunk] = total;
 }
 
+void VF_NAME(ses_k_sum_squares_parts)(ses_exec *x, double *part, const float *a, int64_t n, int64_t size)
+{
+    squares s = { a, n, size, part };
+    ses_parallel_for(x->pool, ses_chunks(n, size), square_part, &s);
+}
+
 double VF_NAME(ses_k_sum_squares)(ses_exec *x, const float *a, int64_t n)
 {
-    squares s = { .a = a, .n = n, .size = ses_partial_size(n) };
-    int64_t parts = ses_chunks(n, s.size);
-    ses_parallel_for(x->pool, parts, square_part, &s);
-    double sum = 0;
-    for (int64_t i = 0; i < parts; i++) sum += s.part[i];
+    double part[SES_MAX_PARTIALS], sum = 0;
+    int64_t size = ses_partial_size(n), parts = ses_chunks(n, size);
+    VF_NAME(ses_k_sum_squares_parts)(x, part, a, n, size);
+    for (int64_t i = 0; i < parts; i++) sum += part[i];
     return sum;
 }

@@ -1,4 +1,4 @@
-/* LSTM language models: the stack that awd-lstm and flair-lm share, in awd_lstm.c. */
+/* LSTM language models: the stack that awd-lstm, lstm and flair-lm share, in awd_lstm.c. */
 #ifndef SES_MODEL_LSTM_LM_H
 #define SES_MODEL_LSTM_LM_H
 

@@ -453,7 +453,8 @@ static ses_tensor *run_steps(decoding *v, ses_tensor *memory)
         y.x[at] = step(v, &k, at, x, &y);
         end_sequences(v, &k, at, &y);
     }
-    if (!ses_tape_ok(t, NULL)) return NULL;
+    ses_err e = { 0 };
+    if (!ses_tape_ok(t, &e)) return ses_tape_fail(t, e.code, "%s", e.msg), NULL;
     for (int i = 1; p->request->hidden_states && i < (int)v->k->depth; i++)
         output_hidden(v->k, p, gather(t, append_all(t, y.hidden + (i - 1) * k.n, k.n), k.row, v->q->tokens),
                       i);

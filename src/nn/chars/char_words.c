@@ -4,6 +4,7 @@
 #include "char_words.h"
 
 #include "base/alloc.h"
+#include "base/elmo/word_chars.h"
 #include "base/strmap.h"
 #include "char_word_cache.h"
 #include "tensor/device_impl.h"
@@ -45,6 +46,24 @@ typedef struct words {
     int32_t *row; /* [tokens]: index in word */
 } words;
 
+/* The word of a token by its bytes (ses_batch.word_chars); NULL: the tape has failed. */
+static const int16_t *word_of_bytes(ses_forward_ctx *p, int32_t from, int32_t to)
+{
+    int64_t per_word = p->c->chars.per_word, n = to - from < per_word ? to - from : per_word;
+    int16_t *word = ses_tape_host_alloc(p->tape, (size_t)per_word, sizeof *word);
+    char *bytes = ses_tape_host_alloc(p->tape, (size_t)n, 1);
+    for (int64_t i = 0; bytes && i < n; i++) bytes[i] = (char)p->batch->word_chars[from + i];
+    if (word && bytes) ses_word_chars(word, per_word, bytes, (size_t)n);
+    return bytes ? word : NULL;
+}
+
+/* Whether the batch has the bytes of an unknown word. */
+static bool has_bytes(const ses_forward_ctx *p, const ses_config *c, const ses_seqs *q, int64_t t)
+{
+    const int32_t *cu = p->batch->word_char_cu;
+    return cu && q->host_ids[t] == c->chars.unk_id && cu[t] < cu[t + 1];
+}
+
 static const int16_t *word_of(const ses_char_words *k, const ses_forward_ctx *p, const ses_config *c,
                               int32_t id)
 {
@@ -78,9 +97,11 @@ static bool find_words(const ses_char_words *k, ses_forward_ctx *p, const ses_se
     v->row = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *v->row);
     bool ok = v->word && v->row;
     for (int64_t t = 0; ok && t < q->tokens; t++) {
-        const int16_t *word = word_of(k, p, c, q->host_ids[t]);
-        bool fresh = false;
-        if (!(ok = check_word(p->tape, c, word, q->host_ids[t]))) break;
+        bool fresh = false, spelled = has_bytes(p, c, q, t);
+        const int16_t *word = spelled
+                                  ? word_of_bytes(p, p->batch->word_char_cu[t], p->batch->word_char_cu[t + 1])
+                                  : word_of(k, p, c, q->host_ids[t]);
+        if (!(ok = word && (spelled || check_word(p->tape, c, word, q->host_ids[t])))) break;
         int64_t *at = ses_strmap_insert(&seen, (const char *)word, bytes, v->n, &fresh, &e);
         if (!(ok = at != NULL)) break;
         if (fresh) v->word[v->n++] = word;

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+enum { BATCH_TOKENS = 8192 };
+
 char *ses_frozen_folder(const char *path, ses_err *e)
 {
     char *dir = ses_model_resolve(path, NULL, e);
@@ -53,7 +55,60 @@ ses_frozen_model *ses_frozen_open(const char *path, ses_device *dev, ses_err *e)
     return NULL;
 }
 
-static bool read_states(ses_frozen_model *x, const ses_batch *b, ses_real *y, ses_err *e)
+/* ---- texts ---- */
+
+static void free_texts(ses_frozen_texts *t)
+{
+    ses_free(t->id);
+    ses_free(t->segment);
+    ses_free(t->cu);
+    ses_free(t->row);
+    ses_free(t->word);
+}
+
+bool ses_frozen_texts_add(ses_frozen_texts *t, const int32_t *id, const uint8_t *segment, size_t n,
+                          ses_err *e)
+{
+    size_t cap = t->tokens_cap;
+    if (t->tokens + n > INT32_MAX / 2) return ses_fail(e, SES_EARG, "too many tokens");
+    if (!ses_array_reserve(&t->id, &cap, t->tokens + n, sizeof *t->id, e)) return false;
+    if (!ses_array_reserve(&t->segment, &t->tokens_cap, t->tokens + n, sizeof *t->segment, e)) return false;
+    for (size_t i = 0; i < n; i++) {
+        t->id[t->tokens] = id[i];
+        t->segment[t->tokens++] = segment ? segment[i] : 0;
+    }
+    return true;
+}
+
+bool ses_frozen_texts_read(ses_frozen_texts *t, size_t word, size_t row, ses_err *e)
+{
+    size_t cap = t->rows_cap;
+    if (!ses_array_reserve(&t->row, &cap, t->rows + 1, sizeof *t->row, e) ||
+        !ses_array_reserve(&t->word, &t->rows_cap, t->rows + 1, sizeof *t->word, e))
+        return false;
+    t->row[t->rows] = (int64_t)row;
+    t->word[t->rows++] = word;
+    return true;
+}
+
+/* Ends the current text. */
+static bool end_text(ses_frozen_texts *t, ses_err *e)
+{
+    if (!ses_array_reserve(&t->cu, &t->n_cap, t->n + 2, sizeof *t->cu, e)) return false;
+    if (!t->n) t->cu[0] = 0;
+    if (t->cu[t->n] == (int32_t)t->tokens) return true; /* a text without tokens has no words to read */
+    t->cu[++t->n] = (int32_t)t->tokens;
+    return true;
+}
+
+/* A part of the texts with its rows. */
+typedef struct part {
+    size_t text, n_texts, row, n_rows;
+} part;
+
+/* y [rows, width]: the states of the part's rows. */
+static bool read_states(ses_frozen_model *x, const ses_batch *b, const int32_t *row, size_t n, ses_real *y,
+                        ses_err *e)
 {
     ses_outputs out;
     ses_tape_reset(x->tape, &(ses_tape_options){ 0 });
@@ -62,24 +117,59 @@ static bool read_states(ses_frozen_model *x, const ses_batch *b, ses_real *y, se
     if (!h || ses_count(h->tensor) != b->tokens * x->width)
         return ses_fail(e, SES_EUNSUPPORTED, "%s has no hidden states of %lld columns",
                         ses_model_class_name(x->model), (long long)x->width);
-    return ses_tape_read(x->tape, h->tensor, y) || (ses_tape_ok(x->tape, e), false);
+    ses_tensor *states = ses_gather(x->tape, h->tensor, ses_tape_ints(x->tape, row, (int64_t)n));
+    return ses_tape_read(x->tape, states, y) || (ses_tape_ok(x->tape, e), false);
 }
 
-ses_real *ses_frozen_states(ses_frozen_model *x, const int32_t *id, const uint8_t *segment, size_t n,
-                            ses_err *e)
+static bool run_part(ses_frozen_model *x, const ses_frozen_texts *t, part p, float *out, int64_t stride,
+                     ses_err *e)
 {
-    int32_t cu[2] = { 0, (int32_t)n };
-    int32_t *segments = ses_alloc_array(n + 1, sizeof *segments, e);
-    ses_real *y = segments ? ses_alloc_array(n * (size_t)x->width + 1, sizeof *y, e) : NULL;
-    for (size_t i = 0; y && i < n; i++) segments[i] = segment ? segment[i] : 0;
-    ses_batch b = { .seqs = 1, .tokens = (int64_t)n, .cu_seqlens = cu, .ids = id };
-    if (x->segments) b.segments = segments;
-    bool ok = y && read_states(x, &b, y, e);
-    ses_free(segments);
-    if (ok) return y;
+    int32_t first = t->cu[p.text];
+    int32_t *cu = ses_alloc_array(p.n_texts + 1, sizeof *cu, e);
+    int32_t *row = cu ? ses_alloc_array(p.n_rows, sizeof *row, e) : NULL;
+    ses_real *y = row ? ses_alloc_array(p.n_rows * (size_t)x->width, sizeof *y, e) : NULL;
+    for (size_t i = 0; y && i <= p.n_texts; i++) cu[i] = t->cu[p.text + i] - first;
+    for (size_t i = 0; y && i < p.n_rows; i++) row[i] = (int32_t)(t->row[p.row + i] - first);
+    ses_batch b = { .seqs = (int64_t)p.n_texts, .cu_seqlens = cu, .ids = t->id + first };
+    if (y) b.tokens = cu[p.n_texts];
+    if (x->segments) b.segments = t->segment + first;
+    bool ok = y && read_states(x, &b, row, p.n_rows, y, e);
+    for (size_t i = 0; ok && i < p.n_rows; i++)
+        for (int64_t j = 0; j < x->width; j++)
+            out[(int64_t)t->word[p.row + i] * stride + j] = (float)y[(int64_t)i * x->width + j];
     ses_free(y);
-    return NULL;
+    ses_free(row);
+    ses_free(cu);
+    return ok;
 }
+
+static bool run_texts(ses_frozen_model *x, const ses_frozen_texts *t, float *out, int64_t stride, ses_err *e)
+{
+    bool ok = true;
+    for (part p = { 0 }; ok && p.text < t->n; p.text += p.n_texts, p.row += p.n_rows) {
+        p.n_texts = 1;
+        while (p.text + p.n_texts < t->n && t->cu[p.text + p.n_texts + 1] - t->cu[p.text] <= BATCH_TOKENS)
+            p.n_texts++;
+        p.n_rows = 0;
+        while (p.row + p.n_rows < t->rows && t->row[p.row + p.n_rows] < t->cu[p.text + p.n_texts]) p.n_rows++;
+        ok = !p.n_rows || run_part(x, t, p, out, stride, e);
+    }
+    return ok;
+}
+
+bool ses_frozen_embed(ses_frozen_model *x, const ses_sentences *s, ses_frozen_add_text *add, float *out,
+                      int64_t stride, ses_err *e)
+{
+    ses_frozen_texts t = { 0 };
+    bool ok = true;
+    for (size_t i = 0; ok && i < s->n; i++)
+        ok = add(x, &t, s->word, s->first[i], s->first[i + 1], e) && end_text(&t, e);
+    ok = ok && run_texts(x, &t, out, stride, e);
+    free_texts(&t);
+    return ok;
+}
+
+/* ---- files ---- */
 
 typedef struct copying {
     const char *from, *to;

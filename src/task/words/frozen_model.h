@@ -5,8 +5,8 @@
 #ifndef SES_TASK_FROZEN_MODEL_H
 #define SES_TASK_FROZEN_MODEL_H
 
-#include "sesame/model.h"
 #include "sesame/tokenizer.h"
+#include "word_stack.h"
 
 typedef struct ses_frozen_model {
     ses_model *model;
@@ -27,8 +27,28 @@ bool ses_frozen_copy(const char *dir, const char *to, ses_err *e);
 ses_frozen_model *ses_frozen_open(const char *path, ses_device *dev, ses_err *e);
 void ses_frozen_close(void *self);
 bool ses_frozen_save(const void *self, const char *path, ses_err *e);
-/* The last hidden states of a text, [n, width] on the host; segments may be NULL. Free with ses_free. */
-ses_real *ses_frozen_states(ses_frozen_model *x, const int32_t *id, const uint8_t *segment, size_t n,
-                            ses_err *e);
+
+/* Texts as tokens, and the vectors to be read from them: word[i] of all sentences is the state of token
+ * row[i]. */
+typedef struct ses_frozen_texts {
+    int32_t *id, *segment, *cu; /* cu [n + 1]: the first token of each text */
+    size_t tokens, n, tokens_cap, n_cap;
+    int64_t *row; /* in the order of tokens */
+    size_t *word;
+    size_t rows, rows_cap;
+} ses_frozen_texts;
+
+/* Adds tokens to the current text; segment may be NULL. */
+bool ses_frozen_texts_add(ses_frozen_texts *t, const int32_t *id, const uint8_t *segment, size_t n,
+                          ses_err *e);
+/* The vector of a word is the state of token `row` of all tokens. Calls must have rising rows. */
+bool ses_frozen_texts_read(ses_frozen_texts *t, size_t word, size_t row, ses_err *e);
+
+/* Adds words [first, end) as a text. */
+typedef bool ses_frozen_add_text(ses_frozen_model *x, ses_frozen_texts *t, const ses_string *word,
+                                 size_t first, size_t end, ses_err *e);
+/* Writes the last hidden states of the words of all sentences, of many at a time: ses_word_embedder_kind. */
+bool ses_frozen_embed(ses_frozen_model *x, const ses_sentences *s, ses_frozen_add_text *add, float *out,
+                      int64_t stride, ses_err *e);
 
 #endif

@@ -27,15 +27,15 @@ static void *open(const char *path, ses_device *dev, int64_t *width, ses_err *e)
     return NULL;
 }
 
-static bool embed(void *self, const ses_string *word, size_t n, float *out, int64_t stride, ses_err *e)
+static bool embed(void *self, const ses_sentences *s, float *out, int64_t stride, ses_err *e)
 {
     const elmo *x = self;
     int64_t layers = ses_elmo_words_layers(x->model), width = ses_elmo_words_width(x->model);
-    size_t first[2] = { 0, n }, cells = n * (size_t)width;
+    size_t n = s->first[s->n], cells = n * (size_t)width;
     float **layer = ses_alloc_array((size_t)layers, sizeof *layer, e);
     float *all = layer ? ses_alloc_array((size_t)layers * cells + 1, sizeof *all, e) : NULL;
     for (int64_t l = 0; all && l < layers; l++) layer[l] = all + (size_t)l * cells;
-    bool ok = all && ses_elmo_words_run(x->model, word, first, 1, layer, e);
+    bool ok = all && ses_elmo_words_run(x->model, s->word, s->first, s->n, layer, e);
     for (int64_t i = 0; ok && i < (int64_t)n; i++)
         for (int64_t j = 0; j < width; j++) {
             double sum = 0;

@@ -96,19 +96,25 @@ static bool read_chars(ses_frozen_model *x, chars *c, const ses_string *word, si
     return true;
 }
 
-static bool embed(void *self, const ses_string *word, size_t n, float *out, int64_t stride, ses_err *e)
+/* Adds words [first, end) as a text. The rows of a backward model fall from word to word. */
+static bool add_text(ses_frozen_model *x, ses_frozen_texts *t, const ses_string *word, size_t first,
+                     size_t end, ses_err *e)
 {
-    ses_frozen_model *x = self;
     chars c = { 0 };
+    size_t n = end - first, begin = t->tokens;
     if (!n) return true;
-    ses_real *y = read_chars(x, &c, word, n, e) ? ses_frozen_states(x, c.id, NULL, c.n, e) : NULL;
-    for (size_t i = 0; y && i < n; i++)
-        for (int64_t j = 0; j < x->width; j++)
-            out[(int64_t)i * stride + j] = (float)y[c.row[i] * x->width + j];
-    bool ok = y != NULL;
-    ses_free(y);
+    bool ok = read_chars(x, &c, word + first, n, e) && ses_frozen_texts_add(t, c.id, NULL, c.n, e);
+    for (size_t k = 0; ok && k < n; k++) {
+        size_t i = x->model->c.rnn.backward ? n - 1 - k : k;
+        ok = ses_frozen_texts_read(t, first + i, begin + (size_t)c.row[i], e);
+    }
     free_chars(&c);
     return ok;
+}
+
+static bool embed(void *self, const ses_sentences *s, float *out, int64_t stride, ses_err *e)
+{
+    return ses_frozen_embed(self, s, add_text, out, stride, e);
 }
 
 const ses_word_embedder_kind ses_word_embedder_flair = {

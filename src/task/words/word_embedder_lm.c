@@ -2,7 +2,6 @@
  * words with a blank between two. Words beyond the model's longest text get zeros. */
 #include "word_stack.h"
 
-#include "base/alloc.h"
 #include "base/str.h"
 #include "frozen_model.h"
 #include "model/model_desc.h"
@@ -41,33 +40,30 @@ static bool encode(ses_frozen_model *x, const ses_string *word, size_t n, ses_er
     return ok;
 }
 
-/* Copies the state of the last token that overlaps each word. */
-static void copy_rows(const ses_frozen_model *x, const ses_encoding *k, const ses_real *y,
-                      const ses_string *word, size_t n, float *out, int64_t stride)
+/* Adds words [first, end) as a text; the vector of a word is the state of the last token that overlaps it. */
+static bool add_text(ses_frozen_model *x, ses_frozen_texts *t, const ses_string *word, size_t first,
+                     size_t end, ses_err *e)
 {
-    size_t begin = 0, at = 0;
-    for (size_t i = 0; i < n; begin += word[i++].n + 1) {
+    if (first == end) return true;
+    if (!encode(x, word + first, end - first, e)) return false;
+    const ses_encoding *k = ses_encode_ctx_result(x->tokens);
+    size_t begin = 0, at = 0, tokens = t->tokens;
+    bool ok = ses_frozen_texts_add(t, k->id, k->type_id, k->n, e);
+    for (size_t i = first; ok && i < end; begin += word[i++].n + 1) {
         int64_t last = -1;
-        size_t end = begin + word[i].n;
-        for (; at < k->n && (k->special_mask[at] || k->byte_offset[at].begin < end); at++)
+        size_t after = begin + word[i].n;
+        for (; at < k->n && (k->special_mask[at] || k->byte_offset[at].begin < after); at++)
             if (!k->special_mask[at] && k->byte_offset[at].end > begin) last = (int64_t)at;
-        if (last >= 0) at = (size_t)last; /* it may overlap the next word, too */
-        for (int64_t j = 0; last >= 0 && j < x->width; j++)
-            out[(int64_t)i * stride + j] = (float)y[last * x->width + j];
+        if (last < 0) continue;
+        at = (size_t)last; /* it may overlap the next word, too */
+        ok = ses_frozen_texts_read(t, i, tokens + at, e);
     }
+    return ok;
 }
 
-static bool embed(void *self, const ses_string *word, size_t n, float *out, int64_t stride, ses_err *e)
+static bool embed(void *self, const ses_sentences *s, float *out, int64_t stride, ses_err *e)
 {
-    ses_frozen_model *x = self;
-    if (!n) return true;
-    if (!encode(x, word, n, e)) return false;
-    const ses_encoding *k = ses_encode_ctx_result(x->tokens);
-    if (!k->n) return true;
-    ses_real *y = ses_frozen_states(x, k->id, k->type_id, k->n, e);
-    if (y) copy_rows(x, k, y, word, n, out, stride);
-    ses_free(y);
-    return y != NULL;
+    return ses_frozen_embed(self, s, add_text, out, stride, e);
 }
 
 const ses_word_embedder_kind ses_word_embedder_lm = {

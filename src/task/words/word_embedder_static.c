@@ -36,10 +36,10 @@ static bool find(const ses_vectors *v, const ses_string *word, float *out, ses_e
     return ok;
 }
 
-static bool embed(void *self, const ses_string *word, size_t n, float *out, int64_t stride, ses_err *e)
+static bool embed(void *self, const ses_sentences *s, float *out, int64_t stride, ses_err *e)
 {
-    for (size_t i = 0; i < n; i++)
-        if (word[i].n && !find(self, &word[i], out + (int64_t)i * stride, e)) return false;
+    for (size_t i = 0; i < s->first[s->n]; i++)
+        if (s->word[i].n && !find(self, &s->word[i], out + (int64_t)i * stride, e)) return false;
     return true;
 }
 
@@ -50,5 +50,11 @@ static bool save(const void *self, const char *path, ses_err *e)
 }
 
 const ses_word_embedder_kind ses_word_embedder_static = {
-    .name = "static", .value = "FILE", .open = open, .close = close, .embed = embed, .save = save
+    .name = "static",
+    .value = "FILE",
+    .context_free = true,
+    .open = open,
+    .close = close,
+    .embed = embed,
+    .save = save,
 };

@@ -17,8 +17,8 @@ static const ses_word_embedder_kind *const kinds[] = {
 struct ses_word_stack {
     struct {
         const ses_word_embedder_kind *kind;
-        void *self; /* NULL: trained by the tagger */
-        int64_t width;
+        void *self;            /* NULL: trained by the tagger */
+        int64_t width, column; /* column: its first one */
     } item[SES_MAX_WORD_EMBEDDERS];
     size_t n;
     int64_t width;
@@ -61,7 +61,8 @@ static bool add(ses_word_stack *s, const char *name, size_t n, const char *path,
     int64_t width = 0;
     void *self = path ? k->open(path, dev, &width, e) : NULL;
     if (path && !self) return ses_wrap(e, "embedding %s", k->name);
-    s->item[s->n].kind = k, s->item[s->n].self = self, s->item[s->n++].width = width;
+    s->item[s->n].kind = k, s->item[s->n].self = self;
+    s->item[s->n].width = width, s->item[s->n++].column = s->width;
     s->width += width;
     return true;
 }
@@ -108,7 +109,8 @@ ses_word_stack *ses_word_stack_open(const char *dir, const ses_json *config, ses
         ok = (!name || path) && add(s, kind, strlen(kind), path, dev, e);
         ses_free(path);
     }
-    int64_t width = 0;
+    int64_t width = 0, layer = 0;
+    if (ok && ses_json_int(ses_json_get(config, "lm_layer"), &layer) && layer > 0) ses_word_stack_split(s);
     if (ok && ses_json_int(ses_json_get(config, "vector_size"), &width) && width != s->width)
         ok = ses_fail(e, SES_EARG, "the embeddings have %lld columns, \"vector_size\" is %lld",
                       (long long)s->width, (long long)width);
@@ -119,6 +121,20 @@ ses_word_stack *ses_word_stack_open(const char *dir, const ses_json *config, ses
 }
 
 int64_t ses_word_stack_width(const ses_word_stack *s) { return s->width; }
+
+int64_t ses_word_stack_split(ses_word_stack *s)
+{
+    int64_t column = 0, before = 0;
+    for (int lm = 0; lm < 2; lm++) {
+        before = column;
+        for (size_t i = 0; i < s->n; i++) {
+            if (!s->item[i].self || s->item[i].kind->context_free == lm) continue;
+            s->item[i].column = column;
+            column += s->item[i].width;
+        }
+    }
+    return column - before;
+}
 
 bool ses_word_stack_has(const ses_word_stack *s, const ses_word_embedder_kind *kind)
 {
@@ -175,12 +191,14 @@ static bool add_chars(const ses_string *word, size_t n, ses_arena *mem, ses_word
     return out->chars && out->char_cu;
 }
 
-bool ses_word_stack_embed(ses_word_stack *s, const ses_string *word, size_t n, ses_arena *mem,
+bool ses_word_stack_embed(ses_word_stack *s, const ses_sentences *text, ses_arena *mem,
                           ses_word_features *out, ses_err *e)
 {
-    size_t cells;
+    size_t cells, n = text->first[text->n];
     *out = (ses_word_features){ 0 };
-    if (ses_word_stack_has(s, &ses_word_embedder_char) && !add_chars(word, n, mem, out, e)) return false;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->item[i].kind->reads_chars && !out->chars && !add_chars(text->word, n, mem, out, e))
+            return false;
     if (!s->width) return true;
     if (!ses_mul_size(n + 1, (size_t)s->width, &cells)) return ses_fail(e, SES_ENOMEM, "too many words");
     float *x = out->vectors = ses_arena_array(mem, cells, sizeof *x, e);
@@ -188,9 +206,8 @@ bool ses_word_stack_embed(ses_word_stack *s, const ses_string *word, size_t n, s
     memset(x, 0, cells * sizeof *x);
     for (size_t i = 0; i < s->n; i++) {
         if (!s->item[i].self) continue;
-        if (!s->item[i].kind->embed(s->item[i].self, word, n, x, s->width, e))
+        if (!s->item[i].kind->embed(s->item[i].self, text, x + s->item[i].column, s->width, e))
             return ses_wrap(e, "embedding %s", s->item[i].kind->name);
-        x += s->item[i].width;
     }
     return true;
 }

@@ -13,13 +13,24 @@
 
 enum { SES_MAX_WORD_EMBEDDERS = 8, SES_MAX_WORD_CHARS = 50 /* bytes of a word that are read */ };
 
+/* The words of n sentences, one sentence after another; sentence s has the words first[s] .. first[s + 1] -
+ * 1, and first[0] is 0. */
+typedef struct ses_sentences {
+    const ses_string *word;
+    const size_t *first; /* [n + 1] */
+    size_t n;
+} ses_sentences;
+
 typedef struct ses_word_embedder_kind {
     const char *name, *value; /* value: what follows the name, "FILE"; NULL: nothing, the tagger trains it */
+    bool context_free;        /* a word has the same vector in every sentence */
+    bool reads_chars;         /* the tagger reads the bytes of words */
     /* Opens what a path names; *width: columns of its vectors. NULL on failure. */
     void *(*open)(const char *path, ses_device *dev, int64_t *width, ses_err *e);
     void (*close)(void *self);
-    /* Writes the vectors of the n words of a sentence to out[i * stride]; out is zeroed. */
-    bool (*embed)(void *self, const ses_string *word, size_t n, float *out, int64_t stride, ses_err *e);
+    /* Writes the vectors of all words to out[i * stride]; out is zeroed. Vectors do not depend on the other
+     * sentences. */
+    bool (*embed)(void *self, const ses_sentences *s, float *out, int64_t stride, ses_err *e);
     /* Writes a file or folder that `open` reads. */
     bool (*save)(const void *self, const char *path, ses_err *e);
 } ses_word_embedder_kind;
@@ -39,6 +50,8 @@ ses_word_stack *ses_word_stack_open(const char *dir, const ses_json *config, ses
 void ses_word_stack_free(ses_word_stack *s); /* NULL is allowed */
 
 int64_t ses_word_stack_width(const ses_word_stack *s); /* columns of all vectors */
+/* Moves the columns of language models behind all others; returns their number. */
+int64_t ses_word_stack_split(ses_word_stack *s);
 bool ses_word_stack_has(const ses_word_stack *s, const ses_word_embedder_kind *kind);
 /* Writes the member "embeddings" of config.json. */
 void ses_word_stack_put(const ses_word_stack *s, ses_json_writer *w);
@@ -46,12 +59,12 @@ void ses_word_stack_put(const ses_word_stack *s, ses_json_writer *w);
 bool ses_word_stack_save(const ses_word_stack *s, const char *dir, ses_err *e);
 
 typedef struct ses_word_features {
-    float *vectors;           /* [n, width]; NULL: width 0 */
-    int32_t *chars, *char_cu; /* bytes, at most SES_MAX_WORD_CHARS of a word; [n + 1] cumulative numbers */
+    float *vectors;           /* [words, width]; NULL: width 0 */
+    int32_t *chars, *char_cu; /* bytes, at most SES_MAX_WORD_CHARS of a word; cumulative numbers */
 } ses_word_features;
 
-/* The features of the n words of a sentence. */
-bool ses_word_stack_embed(ses_word_stack *s, const ses_string *word, size_t n, ses_arena *mem,
+/* The features of the words of all sentences. Models read many sentences faster at once. */
+bool ses_word_stack_embed(ses_word_stack *s, const ses_sentences *text, ses_arena *mem,
                           ses_word_features *out, ses_err *e);
 
 /* Splits a text into words as in newspaper data: at spaces; punctuation is a word of its own, except inside

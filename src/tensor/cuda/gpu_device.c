@@ -159,6 +159,74 @@ static void gpu_close(ses_device *d)
     ses_free(d->extra);
 }
 
+/* ---- a stream for transfers ---- */
+
+typedef struct transfers {
+    cudaStream_t stream;
+    cudaEvent_t event;
+} transfers;
+
+static void streams_close(ses_device *d, void *stream)
+{
+    transfers *t = stream;
+    stream_of(d);
+    if (t->event) cudaEventDestroy(t->event);
+    if (t->stream) cudaStreamDestroy(t->stream);
+    ses_free(t);
+}
+
+static void *streams_open(ses_device *d, ses_err *e)
+{
+    int least = 0, greatest = 0;
+    transfers *t = ses_alloc(sizeof *t, e);
+    if (!t) return NULL;
+    stream_of(d);
+    cudaError_t code = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    if (code == cudaSuccess) code = cudaStreamCreateWithPriority(&t->stream, cudaStreamNonBlocking, greatest);
+    if (code == cudaSuccess) code = cudaEventCreateWithFlags(&t->event, cudaEventDisableTiming);
+    if (code == cudaSuccess) return t;
+    ses_fail(e, SES_EIO, "GPU: %s", cudaGetErrorString(code));
+    streams_close(d, t);
+    return NULL;
+}
+
+static void *streams_handle(void *stream) { return ((transfers *)stream)->stream; }
+
+static void streams_after_device(ses_device *d, void *stream)
+{
+    transfers *t = stream;
+    record(d, cudaEventRecord(t->event, stream_of(d)));
+    record(d, cudaStreamWaitEvent(t->stream, t->event, 0));
+}
+
+static void streams_before_device(ses_device *d, void *stream)
+{
+    transfers *t = stream;
+    cudaStream_t main_stream = stream_of(d);
+    record(d, cudaEventRecord(t->event, t->stream));
+    record(d, cudaStreamWaitEvent(main_stream, t->event, 0));
+}
+
+static bool streams_is_busy(ses_device *d, void *stream)
+{
+    transfers *t = stream;
+    stream_of(d);
+    cudaError_t code = cudaStreamQuery(t->stream);
+    if (code == cudaErrorNotReady) {
+        cudaGetLastError(); /* it is not an error */
+        return true;
+    }
+    record(d, code);
+    return false;
+}
+
+static const ses_device_streams streams = { .open = streams_open,
+                                            .close = streams_close,
+                                            .handle = streams_handle,
+                                            .after_device = streams_after_device,
+                                            .before_device = streams_before_device,
+                                            .is_busy = streams_is_busy };
+
 static const ses_device_memory memory = {
     .alloc = gpu_alloc,
     .free = gpu_free,
@@ -170,6 +238,7 @@ static const ses_device_memory memory = {
     .used_bytes = gpu_used_bytes,
     .ok = gpu_ok,
     .graphs = &graphs,
+    .streams = &streams,
     .close = gpu_close,
 };
 

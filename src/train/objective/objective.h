@@ -79,6 +79,7 @@ typedef struct ses_metric_sums {
 } ses_metric_sums;
 void ses_metric_sums_add(ses_metric_sums *sums, const char *objective, const char *metric, double sum,
                          double count);
+void ses_metric_sums_merge(ses_metric_sums *to, const ses_metric_sums *from); /* adds each sum once */
 /* 0: no such metric, or a count of 0. */
 double ses_metric_sums_mean(const ses_metric_sums *sums, const char *objective, const char *metric);
 
@@ -107,6 +108,7 @@ typedef struct ses_objective {
     /* Minimum tokens of a passage; NULL: 1. */
     int64_t (*min_passage)(const ses_build_ctx *ctx, const struct ses_objective *o);
     bool (*check)(const ses_build_ctx *ctx, ses_err *e); /* checks the options; NULL: no check */
+    bool mean_over_labels;                               /* `loss` is the mean over the labels of `head` */
     /* NULL: the loss of the model's heads. */
     ses_tensor *(*loss)(ses_objective_mix *mix, const struct ses_objective *o, ses_tape *t,
                         const ses_batch *b, ses_err *e);

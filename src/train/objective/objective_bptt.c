@@ -72,4 +72,5 @@ const ses_objective ses_objective_bptt = { .name = "bptt",
                                            .build = build,
                                            .max_passage = max_passage,
                                            .min_passage = min_passage,
+                                           .mean_over_labels = true,
                                            .loss = loss };

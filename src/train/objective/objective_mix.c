@@ -372,22 +372,44 @@ ses_tensor *ses_objective_mix_loss(void *ctx, ses_tape *t, const ses_batch *b, s
     return l && weight != 1 ? ses_scale(t, l, weight) : l;
 }
 
+int64_t ses_objective_mix_predictions(void *ctx, const ses_batch *b)
+{
+    const ses_objective_mix *mix = ctx;
+    const ses_objective *o = mix->item[mix->n_primary ? mix->primary : 0].objective;
+    const ses_class *class = mix->model->class;
+    if (mix->distill || (o->loss && !o->mean_over_labels)) return -1;
+    for (size_t i = 0; i < SES_LEN(class->head) && class->head[i].head; i++)
+        if (!strcmp(class->head[i].head->name, head_of(mix, o)))
+            return ses_head_predictions(&class->head[i], b);
+    return -1;
+}
+
 /* ---- evaluation ---- */
+
+static void add_named(ses_metric_sums *sums, const ses_metric_sum *x)
+{
+    size_t i = 0;
+    while (i < sums->n && strcmp(sums->item[i].name, x->name)) i++;
+    if (i == SES_MAX_METRIC_SUMS) return;
+    if (i == sums->n) {
+        sums->item[sums->n] = (ses_metric_sum){ 0 };
+        memcpy(sums->item[sums->n++].name, x->name, sizeof x->name);
+    }
+    sums->item[i].sum += x->sum;
+    sums->item[i].count += x->count;
+}
 
 void ses_metric_sums_add(ses_metric_sums *sums, const char *objective, const char *metric, double sum,
                          double count)
 {
-    char name[40];
-    size_t i = 0;
-    snprintf(name, sizeof name, "%s_%s", objective, metric);
-    while (i < sums->n && strcmp(sums->item[i].name, name)) i++;
-    if (i == SES_MAX_METRIC_SUMS) return;
-    if (i == sums->n) {
-        sums->item[sums->n] = (ses_metric_sum){ 0 };
-        memcpy(sums->item[sums->n++].name, name, sizeof name);
-    }
-    sums->item[i].sum += sum;
-    sums->item[i].count += count;
+    ses_metric_sum x = { .sum = sum, .count = count };
+    snprintf(x.name, sizeof x.name, "%s_%s", objective, metric);
+    add_named(sums, &x);
+}
+
+void ses_metric_sums_merge(ses_metric_sums *to, const ses_metric_sums *from)
+{
+    for (size_t i = 0; i < from->n; i++) add_named(to, &from->item[i]);
 }
 
 double ses_metric_sums_mean(const ses_metric_sums *sums, const char *objective, const char *metric)

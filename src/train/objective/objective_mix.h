@@ -65,6 +65,10 @@ bool ses_objective_mix_end_batch(ses_objective_mix *mix, ses_batch *out, ses_err
 /* A ses_loss_fn; mix: a ses_objective_mix. */
 ses_tensor *ses_objective_mix_loss(void *mix, ses_tape *t, const ses_batch *b, ses_err *e);
 
+/* For ses_trainer_options.predictions: labels of the batch's primary objective; -1: the loss of a teacher or
+ * of ELECTRA, which is not a mean over labels. */
+int64_t ses_objective_mix_predictions(void *mix, const ses_batch *b);
+
 /* Adds losses and accuracies of a batch ("mlm_loss", "mlm_accuracy", ...), on a tape that does not record. */
 bool ses_objective_mix_measure(ses_objective_mix *mix, ses_tape *t, const ses_batch *b, ses_metric_sums *sums,
                                ses_err *e);

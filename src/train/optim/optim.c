@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/suggest.h"
+#include "nn/store_impl.h"
 #include "optim_kind.h"
 
 #include <math.h>
@@ -14,12 +15,20 @@ static const ses_optim_kind *const kinds[] = {
 #undef SES_OPTIM
 };
 
+/* Elements from .. from + n - 1 of a parameter. */
+typedef struct slice {
+    ses_tensor w;
+    int64_t from, n;
+} slice;
+
 struct ses_optim {
     ses_store *store;
     ses_device *dev;
     const ses_optim_kind *kind;
     ses_optim_options opt;
-    ses_real **state; /* [parameters, SES_OPTIM_BUFFERS]; NULL: not used */
+    int64_t begin, end; /* elements of the store's flat buffers that this optimizer updates */
+    ses_real **state;   /* [parameters, SES_OPTIM_BUFFERS]; NULL: not used, or of other elements */
+    int64_t *total;     /* [parameters, SES_OPTIM_BUFFERS]: elements of the buffer on all ranks; 0: unused */
     int *group;
     int64_t *first_step; /* steps done when a parameter was first trained; its own steps count from there */
     ses_real *scratch;
@@ -27,6 +36,7 @@ struct ses_optim {
     int64_t steps;
     int64_t average_from; /* steps before the average of the kind starts; < 0: not yet */
     ses_optim_call *call; /* [parameters]: arguments of the current step */
+    slice *part;          /* [parameters]: what this optimizer updates of them */
 };
 
 const char *ses_optim_name(size_t i, const char **description)
@@ -50,6 +60,12 @@ static const ses_optim_kind *find(const char *name, ses_err *e)
     return NULL;
 }
 
+bool ses_optim_needs_whole_tensors(const char *name)
+{
+    const ses_optim_kind *k = find(name, NULL);
+    return k && k->whole_tensors;
+}
+
 bool ses_optim_defaults(const char *name, ses_optim_options *out, ses_err *e)
 {
     const ses_optim_kind *k = find(name, e);
@@ -68,13 +84,26 @@ int ses_group_by_decay(void *ctx, const ses_param *p)
     return p->decay ? 0 : 1;
 }
 
+static bool begins(const char *name, const char *with) { return !strncmp(name, with, strlen(with)); }
+
+/* The number of a layer in its parameter's name, as "3" in "layer.3.ffn" and "rnn.weight_ih_l3_reverse";
+ * NULL: not part of a layer. */
+static const char *layer_number(const char *name)
+{
+    if (begins(name, "layer.")) return name + strlen("layer.");
+    if (!begins(name, "rnn.") && !begins(name, "forward.") && !begins(name, "backward.")) return NULL;
+    const char *number = strstr(name, "_l");
+    return number ? number + strlen("_l") : NULL;
+}
+
 int64_t ses_param_level(const ses_param *p, int64_t layers)
 {
     const char *decoder = "decoder.", *name = p->name;
-    if (!strncmp(name, decoder, strlen(decoder))) name += strlen(decoder);
-    if (!strncmp(name, "embed", 5)) return 0;
-    if (strncmp(name, "layer.", 6)) return layers + 1;
-    int64_t i = strtoll(name + 6, NULL, 10) + 1;
+    if (begins(name, decoder)) name += strlen(decoder);
+    if (begins(name, "embed") || begins(name, "chars.")) return 0;
+    const char *number = layer_number(name);
+    if (!number) return layers + 1;
+    int64_t i = strtoll(number, NULL, 10) + 1;
     return i < layers ? i : layers;
 }
 
@@ -125,28 +154,56 @@ static void state_layout(const ses_optim *o, const ses_tensor *w, ses_optim_buff
 
 static bool has_average(const ses_optim *o) { return o->kind->average_weight || o->opt.ema_decay > 0; }
 
+/* The elements of parameter i that this optimizer updates: it all, a slice with one axis, or none. */
+static slice slice_of(const ses_optim *o, size_t i)
+{
+    slice s = { .w = *ses_store_at(o->store, i)->tensor };
+    int64_t at = ses_store_flat_offset(o->store, i), n = ses_count(&s.w);
+    int64_t from = o->begin > at ? o->begin - at : 0, to = o->end < at + n ? o->end - at : n;
+    if (to <= from) return (slice){ .n = 0 };
+    s.from = from;
+    s.n = to - from;
+    if (s.n == n) return s;
+    memset(s.w.dim, 0, sizeof s.w.dim);
+    s.w.dim[0] = s.n;
+    s.w.grad += from;
+    if (s.w.master) s.w.master += from;
+    s.w.data = (char *)s.w.data + (size_t)from * ses_dtype_size(s.w.dtype);
+    return s;
+}
+
+/* Allocates the state of the slice of parameter i. */
+static bool alloc_state(ses_optim *o, size_t i, ses_err *e)
+{
+    slice s = slice_of(o, i);
+    ses_optim_buffer all[SES_OPTIM_BUFFERS] = { { 0 } }, here[SES_OPTIM_BUFFERS] = { { 0 } };
+    state_layout(o, ses_store_at(o->store, i)->tensor, all);
+    if (s.n) state_layout(o, &s.w, here);
+    for (size_t j = 0; j < SES_OPTIM_BUFFERS; j++) {
+        size_t bytes = (size_t)here[j].n * sizeof(ses_real);
+        ses_real **at = &o->state[SES_OPTIM_BUFFERS * i + j];
+        o->total[SES_OPTIM_BUFFERS * i + j] = all[j].n;
+        if (!bytes || *at) continue;
+        if (!(*at = o->dev->mem->alloc(o->dev, bytes, e))) return false;
+        o->dev->mem->zero(o->dev, *at, bytes);
+    }
+    return true;
+}
+
 /* Assigns parameter i to its group and allocates its state. */
 static bool prepare(ses_optim *o, size_t i, int64_t *largest, ses_err *e)
 {
     const ses_param *p = ses_store_at(o->store, i);
-    ses_optim_buffer b[SES_OPTIM_BUFFERS] = { { 0 } };
     o->group[i] = p->role != SES_PARAM_TRAINED ? -1 : o->opt.group_of ? o->opt.group_of(o->opt.ctx, p) : 0;
     if (o->group[i] >= SES_MAX_GROUPS)
         return ses_fail(e, SES_EARG, "parameter \"%s\": group %d; expected less than %d", p->name,
                         o->group[i], SES_MAX_GROUPS);
     if (p->role != SES_PARAM_SHARED) p->tensor->requires_grad = o->group[i] >= 0;
     if (o->group[i] < 0) return true;
-    if (ses_count(p->tensor) > *largest) *largest = ses_count(p->tensor);
+    int64_t n = slice_of(o, i).n;
+    if (n > *largest) *largest = n;
     if (o->first_step[i] < 0) o->first_step[i] = o->steps;
-    state_layout(o, p->tensor, b);
-    for (size_t j = 0; j < SES_OPTIM_BUFFERS; j++) {
-        size_t bytes = (size_t)b[j].n * sizeof(ses_real);
-        ses_real **at = &o->state[SES_OPTIM_BUFFERS * i + j];
-        if (!bytes || *at) continue;
-        if (!(*at = o->dev->mem->alloc(o->dev, bytes, e))) return false;
-        o->dev->mem->zero(o->dev, *at, bytes);
-    }
-    return true;
+    return alloc_state(o, i, e);
 }
 
 bool ses_optim_regroup(ses_optim *o, ses_err *e)
@@ -165,6 +222,12 @@ bool ses_optim_regroup(ses_optim *o, ses_err *e)
 
 ses_optim *ses_optim_new(ses_store *s, const ses_optim_options *options, ses_err *e)
 {
+    return ses_optim_new_slice(s, options, 0, INT64_MAX, e);
+}
+
+ses_optim *ses_optim_new_slice(ses_store *s, const ses_optim_options *options, int64_t begin, int64_t end,
+                               ses_err *e)
+{
     size_t n = ses_store_count(s);
     const ses_optim_kind *kind = find(options->name, e);
     ses_optim *o = kind ? ses_alloc(sizeof *o, e) : NULL;
@@ -173,13 +236,17 @@ ses_optim *ses_optim_new(ses_store *s, const ses_optim_options *options, ses_err
     o->dev = ses_store_device(s);
     o->kind = kind;
     o->opt = *options;
+    o->begin = begin;
+    o->end = end < ses_store_flat(s).n ? end : ses_store_flat(s).n;
     o->average_from = kind->average_weight && options->average_trigger > 0 ? -1 : 0;
     o->state = ses_alloc_array(SES_OPTIM_BUFFERS * n, sizeof *o->state, e);
-    o->group = o->state ? ses_alloc_array(n, sizeof *o->group, e) : NULL;
+    o->total = o->state ? ses_alloc_array(SES_OPTIM_BUFFERS * n, sizeof *o->total, e) : NULL;
+    o->group = o->total ? ses_alloc_array(n, sizeof *o->group, e) : NULL;
     o->first_step = o->group ? ses_alloc_array(n, sizeof *o->first_step, e) : NULL;
     o->call = o->first_step ? ses_alloc_array(n, sizeof *o->call, e) : NULL;
-    for (size_t i = 0; o->call && i < n; i++) o->first_step[i] = -1;
-    if (o->call && ses_optim_regroup(o, e)) return o;
+    o->part = o->call ? ses_alloc_array(n, sizeof *o->part, e) : NULL;
+    for (size_t i = 0; o->part && i < n; i++) o->first_step[i] = -1;
+    if (o->part && ses_optim_regroup(o, e)) return o;
     ses_optim_free(o);
     return NULL;
 }
@@ -191,6 +258,8 @@ void ses_optim_free(ses_optim *o)
         if (o->state[j]) o->dev->mem->free(o->dev, o->state[j]);
     if (o->scratch) o->dev->mem->free(o->dev, o->scratch);
     ses_free(o->state);
+    ses_free(o->total);
+    ses_free(o->part);
     ses_free(o->group);
     ses_free(o->first_step);
     ses_free(o->call);
@@ -221,14 +290,14 @@ void ses_optim_swap_ema(ses_optim *o)
     if (!has_average(o) || o->average_from < 0 || o->steps <= o->average_from) return;
     for (size_t i = 0; i < ses_store_count(o->store); i++) {
         ses_real *average = o->state[SES_OPTIM_BUFFERS * i + SES_OPTIM_MAX_STATE];
-        const ses_tensor *w = ses_store_at(o->store, i)->tensor;
-        size_t bytes = (size_t)ses_count(w) * sizeof *average;
         if (!average || o->group[i] < 0) continue;
-        o->dev->mem->move(o->dev, o->scratch, ses_master_data(w), bytes);
-        o->dev->mem->move(o->dev, ses_master_data(w), average, bytes);
+        slice s = slice_of(o, i);
+        size_t bytes = (size_t)s.n * sizeof *average;
+        o->dev->mem->move(o->dev, o->scratch, ses_master_data(&s.w), bytes);
+        o->dev->mem->move(o->dev, ses_master_data(&s.w), average, bytes);
         o->dev->mem->move(o->dev, average, o->scratch, bytes);
     }
-    ses_store_sync_bf16(o->store);
+    ses_store_sync_bf16_range(o->store, o->begin, o->end);
 }
 
 void ses_optim_average_from(ses_optim *o, int64_t steps)
@@ -249,10 +318,12 @@ void ses_optim_step(ses_optim *o, double lr, double grad_scale)
     o->steps++;
     for (size_t i = 0; i < ses_store_count(o->store); i++) {
         if (o->group[i] < 0) continue;
+        o->part[i] = slice_of(o, i);
+        if (!o->part[i].n) continue;
         o->call[n++] = (ses_optim_call){ .dev = o->dev,
                                          .opt = &o->opt,
                                          .scratch = o->scratch,
-                                         .w = ses_store_at(o->store, i)->tensor,
+                                         .w = &o->part[i].w,
                                          .state = &o->state[SES_OPTIM_BUFFERS * i],
                                          .lr = (lr < 0 ? o->opt.lr : lr) * o->opt.group[o->group[i]].lr_scale,
                                          .decay = o->opt.group[o->group[i]].weight_decay,
@@ -263,7 +334,7 @@ void ses_optim_step(ses_optim *o, double lr, double grad_scale)
     for (size_t i = 0; i < n && !o->kind->step_all; i++) o->kind->step(&o->call[i]);
     if (n && o->kind->step_all) o->kind->step_all(o->call, n);
     for (size_t i = 0; i < n; i++) update_average(o, &o->call[i]);
-    if (!o->kind->step_all) ses_store_sync_bf16(o->store);
+    if (!o->kind->step_all) ses_store_sync_bf16_range(o->store, o->begin, o->end);
 }
 
 void ses_optim_set_momentum(ses_optim *o, double momentum)
@@ -278,7 +349,7 @@ void ses_optim_set_steps(ses_optim *o, int64_t steps) { o->steps = steps; }
 size_t ses_optim_state_count(const ses_optim *o)
 {
     size_t n = 0;
-    for (size_t j = 0; j < SES_OPTIM_BUFFERS * ses_store_count(o->store); j++) n += o->state[j] != NULL;
+    for (size_t j = 0; j < SES_OPTIM_BUFFERS * ses_store_count(o->store); j++) n += o->total[j] > 0;
     return n;
 }
 
@@ -286,10 +357,16 @@ ses_optim_state ses_optim_state_at(const ses_optim *o, size_t i)
 {
     size_t j = 0;
     for (;; j++) /* the i-th used buffer */
-        if (o->state[j] && i-- == 0) break;
+        if (o->total[j] && i-- == 0) break;
     const ses_param *p = ses_store_at(o->store, j / SES_OPTIM_BUFFERS);
+    slice s = slice_of(o, j / SES_OPTIM_BUFFERS);
     ses_optim_buffer b[SES_OPTIM_BUFFERS] = { { 0 } };
-    state_layout(o, p->tensor, b);
+    state_layout(o, o->state[j] ? &s.w : p->tensor, b);
     size_t which = j % SES_OPTIM_BUFFERS;
-    return (ses_optim_state){ p->name, b[which].kind, o->state[j], b[which].n };
+    return (ses_optim_state){ .param = p->name,
+                              .kind = b[which].kind,
+                              .data = o->state[j],
+                              .n = o->state[j] ? b[which].n : 0,
+                              .offset = o->state[j] ? s.from : 0,
+                              .total = o->total[j] };
 }

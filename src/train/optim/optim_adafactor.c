@@ -76,6 +76,7 @@ const ses_optim_kind ses_optim_adafactor = {
                   .scale_parameter = true,
                   .relative_step = true },
     .needs_scratch = true,
+    .whole_tensors = true,
     .state_layout = state_layout,
     .step = step,
 };

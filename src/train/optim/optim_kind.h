@@ -18,7 +18,7 @@ typedef struct ses_optim_buffer {
 typedef struct ses_optim_call {
     ses_device *dev;
     const ses_optim_options *opt;
-    ses_tensor *w;
+    ses_tensor *w;           /* the parameter, or a slice of it with one axis: see `whole_tensors` */
     ses_real *const *state;  /* in the order of state_layout; NULL for unused buffers */
     ses_real *scratch;       /* [largest parameter], for kinds with needs_scratch or an EMA */
     int64_t step;            /* steps of this parameter, from 1 */
@@ -30,7 +30,8 @@ typedef struct ses_optim_kind {
     const char *name, *description;
     ses_optim_options defaults;
     bool needs_scratch;
-    size_t momentum; /* offset of the option that schedules of the momentum set; 0: none */
+    bool whole_tensors; /* a step needs all elements of a parameter; false: it is elementwise */
+    size_t momentum;    /* offset of the option that schedules of the momentum set; 0: none */
     void (*state_layout)(const ses_optim_options *o, const ses_tensor *w,
                          ses_optim_buffer b[SES_OPTIM_BUFFERS]);
     void (*step)(const ses_optim_call *c);               /* one parameter; or */
@@ -42,6 +43,14 @@ typedef struct ses_optim_kind {
 #define SES_OPTIM(name) extern const ses_optim_kind ses_optim_##name;
 #include "optims.def"
 #undef SES_OPTIM
+
+/* Does the optimizer `name` need whole tensors? name NULL: the default. False for an unknown name. */
+bool ses_optim_needs_whole_tensors(const char *name);
+
+/* As ses_optim_new, for elements begin .. end - 1 of the store's flat buffers: state is kept and steps are
+ * done for these alone. If the kind needs whole tensors, no parameter may cross the borders. */
+ses_optim *ses_optim_new_slice(ses_store *s, const ses_optim_options *options, int64_t begin, int64_t end,
+                               ses_err *e);
 
 /* Shared by the Adam family: state m and v; the constants of a step. */
 void ses_adam_state_layout(const ses_optim_options *o, const ses_tensor *w,

@@ -18,6 +18,7 @@ const ses_optim_kind ses_optim_lamb = {
     .description = "Adam with a trust ratio per tensor, for large batches",
     .defaults = { .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6 },
     .needs_scratch = true,
+    .whole_tensors = true,
     .momentum = offsetof(ses_optim_options, beta1),
     .state_layout = ses_adam_state_layout,
     .step = step,

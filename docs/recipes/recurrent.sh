@@ -1,0 +1,136 @@
+#!/bin/sh
+# Recurrent models from language models to taggers, classifiers and translation: the tables of docs/RECIPES.md,
+# "Recurrent models on one GPU".
+#
+# usage: recurrent.sh CORPUS DATA OUT [PART...]
+#
+# CORPUS: a text with a paragraph per line and a blank line between documents (.xz is read). DATA contains conll2003,
+# conll2000, glue, text-classification and multi30k. Parts: lms, taggers, imdb, glue, sentences, translation; default:
+# all. Finished models are skipped. Variables: DEVICE ("--device cuda"), DTYPE ("--dtype bf16", of language models and
+# classifiers), SCALE (1: seconds of training are multiplied by it), TAGGER_LR (0.002), SMALL (sesame-small), SESAME.
+# shellcheck disable=SC2086  # several options in one variable
+set -eu
+corpus=$1 data=$2 out=$3
+shift 3
+[ $# -gt 0 ] || set -- lms taggers imdb glue sentences translation
+sesame=${SESAME:-sesame} device=${DEVICE---device cuda} dtype=${DTYPE---dtype bf16} scale=${SCALE:-1}
+recipes=$(dirname "$0")
+mkdir -p "$out"
+
+# new FOLDER COMMAND...: runs a command that writes a folder or file, unless it exists.
+new() {
+    made=$out/$1
+    shift
+    [ -e "$made" ] || "$sesame" "$@" --output "$made"
+}
+seconds() { echo "$(($1 * scale))s"; }
+once="--eval-every -1 --save-every -1" # no score selects a checkpoint
+
+lms() {
+    new lower.json train-tokenizer --type wordlevel --lowercase --vocab-size 30000 "$corpus"
+    new elmo.json train-tokenizer --type wordlevel --special-tokens '[UNK],[CLS],[SEP]' --stages "$recipes/elmo-stages.json" \
+        --vocab-size 30000 "$corpus"
+    new bytes.json train-tokenizer --type bpe --vocab-size 257 "$corpus"
+    new vectors.bin vectors train --words text --dim 100 --epochs 5 $device --format word2vec-binary "$corpus"
+    new words.json vectors tokenizer "$out/vectors.bin"
+    new lower.ids corpus build --tokenizer "$out/lower.json" --held-out 0.5% "$corpus"
+    new elmo.ids corpus build --tokenizer "$out/elmo.json" --held-out 0.5% "$corpus"
+    new bytes.ids corpus build --tokenizer "$out/bytes.json" --line-ends --held-out 0.5% "$corpus"
+    new sentences.ids corpus build --tokenizer "$out/lower.json" --split-sentences --held-out 0.5% "$corpus"
+    bptt="--objective bptt --schedule one_cycle --clip 0.4 $once $device $dtype"
+    new general pretrain -c "$out/lower.ids" --tokenizer "$out/lower.json" -p ulmfit --set alpha=0 --set beta=0 --length 72 \
+        --pieces 4 -b 128 --lr 3e-3 --max-time "$(seconds 230)" $bptt
+    for forward in true false; do
+        new flair-$forward pretrain -c "$out/bytes.ids" --tokenizer "$out/bytes.json" -p flair-lm --set hidden_size=1024 \
+            --set is_forward_lm=$forward --length 128 --pieces 2 -b 128 --lr 2e-3 --max-time "$(seconds 80)" $bptt
+    done
+    new elmo pretrain -c "$out/elmo.ids" --tokenizer "$out/elmo.json" -p elmo-small --set projection_dim=256 --objective bilm \
+        -b 128 -n 64 --lr 2e-3 --max-time "$(seconds 100)" $once $device $dtype
+    new skip pretrain -c "$out/sentences.ids" --tokenizer "$out/lower.json" -p skip-thought --set hidden_size=1200 \
+        --set embedding_size=300 --objective skip -b 32 -n 256 --lr 1e-3 --max-time "$(seconds 60)" $once $device $dtype
+}
+
+# tagger SET NAME EMBEDDINGS: dev and test F1.
+tagger() {
+    new "tag-$1-$2" finetune --task tag --embed "$3" --train "$out/$1/train.txt" --eval "$out/$1/valid.txt" --epochs 12 \
+        --lr "${TAGGER_LR:-0.002}" $device
+    "$sesame" eval "$out/tag-$1-$2" "$out/$1/test.txt" --task tag $device
+}
+
+taggers() {
+    for set in conll2003 conll2000; do
+        mkdir -p "$out/$set"
+        cp "$data/$set/test.txt" "$out/$set"
+        if [ $set = conll2003 ]; then
+            cp "$data/$set/train.txt" "$data/$set/valid.txt" "$out/$set"
+        else # the last 900 sentences select the epoch
+            awk -v RS= -v ORS='\n\n' 'NR <= 8036' "$data/$set/train.txt" >"$out/$set/train.txt"
+            awk -v RS= -v ORS='\n\n' 'NR > 8036' "$data/$set/train.txt" >"$out/$set/valid.txt"
+        fi
+        static=static:$out/vectors.bin,char
+        tagger $set word word,char
+        tagger $set static "$static"
+        tagger $set lm "$static,lm:$out/general"
+        tagger $set elmo "$static,elmo:$out/elmo"
+        tagger $set flair "$static,flair:$out/flair-true,flair:$out/flair-false"
+        tagger $set transformer "transformer:${SMALL:-sesame-small},char"
+    done
+}
+
+imdb() {
+    reviews=$data/text-classification/imdb
+    run="finetune --task classify --train $reviews/train.tsv.xz --eval $reviews/test.tsv.xz --max-length 400 --bucket 50 $once"
+    run="$run $device $dtype"
+    bptt="--objective bptt --length 72 --pieces 4 -b 64 --schedule one_cycle --clip 0.4 $once $device $dtype"
+    xz -dc "$reviews/train.tsv.xz" | cut -f 1 | tail -n +2 | sed G >"$out/reviews.txt" # each review is a document
+    new reviews.ids corpus build --tokenizer "$out/lower.json" --held-out 3% "$out/reviews.txt"
+    lstm="--config bilstm --set bidirectional=false --tokenizer $out/words.json --epochs 5 --lr 1e-3"
+    new imdb-lstm $run $lstm
+    new imdb-vectors $run $lstm --vectors "$out/vectors.bin"
+    new reviews-lm pretrain -c "$out/reviews.ids" --tokenizer "$out/lower.json" -p ulmfit --set n_layers=1 --set alpha=0 \
+        --set beta=0 --epochs 10 --lr 3e-3 $bptt
+    new imdb-lm $run -m "$out/reviews-lm" --epochs 4 --lr 1e-3
+    new target pretrain -c "$out/reviews.ids" -m "$out/general" --epochs 5 --lr 2e-3 $bptt
+    new imdb-ulmfit $run -m "$out/target" --unfreeze --layer-decay 0.385 --schedule slanted --epochs "${ULMFIT_EPOCHS:-4}" \
+        --lr 5e-3 --batch-size "${ULMFIT_BATCH:-64}" --set hidden_p=0.3 --set input_p=0.4 --set embed_p=0.05 --set weight_p=0.5
+}
+
+# glue TASK FOLDER EPOCHS
+glue_task() {
+    files="--train $data/glue/$2/train.tsv --eval $data/glue/$2/dev.tsv"
+    new "glue-bilstm-$1" finetune --config bilstm --tokenizer "$out/words.json" --vectors "$out/vectors.bin" --task "$1" $files \
+        --epochs "$3" --lr 1e-3
+    new "glue-elmo-$1" finetune -m "$out/elmo" --head bilstm --mix-layers --freeze all --task "$1" $files --epochs "$3" \
+        --lr 1e-3 $device
+}
+
+glue() {
+    glue_task cola CoLA 6
+    glue_task mrpc MRPC 6
+    glue_task rte RTE 6
+    glue_task stsb STS-B 6
+    glue_task sst2 SST-2 2
+}
+
+sentences() {
+    for set in mr subj trec; do
+        text=sentence label=label files=$data/text-classification/$set
+        [ $set != trec ] || text=question label=coarse
+        new "birnn-$set" finetune --config bilstm --tokenizer "$out/words.json" --vectors "$out/vectors.bin" --task classify \
+            --text $text --label $label --train "$files/train.tsv" --eval "$files/test.tsv" --epochs 6 --lr 1e-3 --eval-every -1
+        for part in train test; do
+            "$sesame" features -m "$out/skip" -f "$files/$part.tsv" --column $text --pool last $device -o npy \
+                --to "$out/skip-$set-$part.npy"
+        done
+        "$sesame" logreg "$out/skip-$set-train.npy" "$files/train.tsv" --label $label --test-features "$out/skip-$set-test.npy" \
+            --test-labels "$files/test.tsv" -C 0.01,0.1,1 --iterations 300
+    done
+}
+
+# Without DTYPE: f32.
+translation() {
+    HIDDEN=512 EMBEDDING=256 DROPOUT=0.3 BATCH=64 LR=1e-3 SCHEDULE=linear EPOCHS=8 SESAME=$sesame SESAME_DEVICE=cuda \
+        sh "$recipes/multi30k.sh" "$data/multi30k" "$out/multi30k"
+}
+
+for part; do $part; done
