@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "check.h"
 #include "cli/pipeline/line_reader.h"
-#include "cli/shard/shard_marker.h"
+#include "cli/shard/shard_output.h"
 #include "io/records_range.h"
 
 #include <stdio.h>
@@ -243,6 +243,39 @@ static void test_marker(void)
     CHECK(!ses_shard_marker_read(path, &got, &e) && e.code == SES_EFORMAT);
 }
 
+/* Every block is recorded, however many records are read before their results are written. */
+static void check_progress(const char *name, int ahead)
+{
+    char path[64];
+    ses_err e = { 0 };
+    bool complete, ok = true;
+    ses_call call = { .quiet = true };
+    ses_shard_plan p = { .shard = { 0, 1 }, .blocks = 20, .last = 20 };
+    ses_shard_output o = { 0 };
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    CHECK(ses_shard_output_begin(&o, &call, &p, path, ses_strdup("{}", &e), false, &complete, &e));
+    for (uint64_t i = 1; ok && i < 19; i += (uint64_t)ahead) { /* the first block has no record */
+        for (int k = 0; k < ahead; k++) ok = ok && ses_shard_output_fed(&o, i + (uint64_t)k, &e);
+        for (int k = 0; k < ahead; k++)
+            ok = ok && puts("result") >= 0 && !fflush(stdout) && ses_shard_output_done(&o, false, &e);
+    }
+    ok = ok && ses_shard_output_fed(&o, 19, &e);
+    ses_shard_output_end(&o, &e); /* stopped before the last result */
+    CHECK_MSG(ok, "%s", e.msg);
+    CHECK(ses_shard_output_begin(&o, &call, &p, path, ses_strdup("{}", &e), false, &complete, &e));
+    uint64_t block = o.at.block, records = o.at.records, bytes = o.at.bytes;
+    ses_shard_output_end(&o, &e);
+    CHECK_MSG(block == 19 && records == 18 && bytes == 18 * 7, "%d ahead: block %d, %d records", ahead,
+              (int)block, (int)records);
+}
+
+static void test_progress(void)
+{
+    check_progress("ahead1", 1);
+    check_progress("ahead2", 2);
+    check_progress("ahead6", 6);
+}
+
 int main(void)
 {
     if (!mkdtemp(folder)) return 1;
@@ -251,6 +284,7 @@ int main(void)
     test_rows();
     test_plan();
     test_marker();
+    test_progress();
     char remove[80];
     snprintf(remove, sizeof remove, "rm -r %s", folder);
     CHECK(system(remove) == 0);

@@ -47,6 +47,16 @@ corpus --keep-duplicates --line-ends "$tmp/a.txt" "$tmp/c.txt"
 corpus --split-sentences "$tmp/c.txt"
 corpus "$tmp/a.txt" "$tmp/b.jsonl"
 
+# standard input, a file and a pipe
+rm -f "$tmp"/corpus* "$tmp"/part*
+run 0 corpus build -q --tokenizer tests/pipelines/bert-mask -o "$tmp/corpus" "$tmp/a.txt"
+"$sesame" corpus build -q --tokenizer tests/pipelines/bert-mask -o "$tmp/part0" --shard 0/2 <"$tmp/a.txt" || fail 'a file as standard input'
+cat "$tmp/a.txt" | "$sesame" corpus build -q --tokenizer tests/pipelines/bert-mask -o "$tmp/part1" --shard 1/2 || fail 'a pipe'
+run 0 corpus merge -o "$tmp/merged" "$tmp/part0" "$tmp/part1"
+that "shards of standard input" 'cmp -s "$tmp/corpus" "$tmp/merged"'
+rm -f "$tmp"/part*
+corpus "$tmp/a.txt" "$tmp/b.jsonl"
+
 # what merge refuses
 run 3 corpus merge -o "$tmp/x" "$tmp/part3.0" "$tmp/part3.2" "$tmp/part3.1"
 reports "expected 1/3"

@@ -52,7 +52,8 @@ bool ses_texts_border(const char *path, bool lines, uint64_t at, uint64_t *borde
     enum { CHUNK = 1 << 16 };
     *border = at;
     if (!at || at == UINT64_MAX) return true;
-    ses_input_stream *in = ses_input_stream_open(path, e);
+    int64_t before; /* of standard input, which is read for the border and again for the texts */
+    ses_input_stream *in = ses_input_stream_open_start(path, &before, e);
     char *block = in ? ses_alloc(CHUNK, e) : NULL;
     bool ok = block && ses_input_stream_skip(in, at - 1, e), found = false;
     bool starts = false, blank = false; /* a line has started at `*border`; it is blank so far */
@@ -69,8 +70,7 @@ bool ses_texts_border(const char *path, bool lines, uint64_t at, uint64_t *borde
     }
     if (ok && !found && !(starts && blank)) *border = ses_input_stream_offset(in); /* the end */
     ses_free(block);
-    ses_input_stream_free(in);
-    return ok;
+    return (!in || ses_input_stream_close_start(in, before, e)) && ok;
 }
 
 static bool add(ses_texts *t, ses_text_document d, ses_err *e)

@@ -348,8 +348,7 @@ bool ses_input_stream_skip(ses_input_stream *p, uint64_t to, ses_err *e)
     return true;
 }
 
-/* Opens a file at its start. *before: the position to restore for standard input. */
-static ses_input_stream *open_start(const char *path, off_t *before, ses_err *e)
+ses_input_stream *ses_input_stream_open_start(const char *path, int64_t *before, ses_err *e)
 {
     bool in = !strcmp(path, "-");
     *before = in ? lseek(STDIN_FILENO, 0, SEEK_CUR) : -1;
@@ -358,7 +357,7 @@ static ses_input_stream *open_start(const char *path, off_t *before, ses_err *e)
     return NULL;
 }
 
-static bool close_start(ses_input_stream *p, off_t before, ses_err *e)
+bool ses_input_stream_close_start(ses_input_stream *p, int64_t before, ses_err *e)
 {
     ses_input_stream_free(p);
     return before < 0 || lseek(STDIN_FILENO, before, SEEK_SET) >= 0 ||
@@ -367,23 +366,23 @@ static bool close_start(ses_input_stream *p, off_t before, ses_err *e)
 
 bool ses_input_measure(const char *path, uint64_t *bytes, bool *compressed, ses_err *e)
 {
-    off_t before;
-    ses_input_stream *p = open_start(path, &before, e);
+    int64_t before;
+    ses_input_stream *p = ses_input_stream_open_start(path, &before, e);
     if (!p) return false;
     bool known = !p->format && p->size, ok = known || read_up_to(p, UINT64_MAX, NULL, e);
     *bytes = known ? p->size : p->given;
     *compressed = p->format != NULL;
-    return close_start(p, before, e) && ok;
+    return ses_input_stream_close_start(p, before, e) && ok;
 }
 
 bool ses_input_count_lines(const char *path, uint64_t n, uint64_t *lines, ses_err *e)
 {
-    off_t before;
-    ses_input_stream *p = open_start(path, &before, e);
+    int64_t before;
+    ses_input_stream *p = ses_input_stream_open_start(path, &before, e);
     if (!p) return false;
     *lines = 0;
     bool ok = read_up_to(p, n, lines, e);
-    return close_start(p, before, e) && ok;
+    return ses_input_stream_close_start(p, before, e) && ok;
 }
 
 bool ses_input_stream_ready(const ses_input_stream *p)

@@ -45,19 +45,6 @@ static bool save_progress(ses_shard_output *o, ses_err *e)
     return true;
 }
 
-bool ses_shard_output_fed(ses_shard_output *o, uint64_t block, ses_err *e)
-{
-    if (!ses_shard_output_active(o)) return true;
-    if (block > o->fed_block) {
-        if (o->first && o->first == o->n) o->first = o->n = 0;
-        if (!ses_array_reserve(&o->border, &o->cap, o->n + 1, sizeof *o->border, e)) return false;
-        o->border[o->n++] = (ses_block_border){ o->fed, block };
-        o->fed_block = block;
-    }
-    o->fed++;
-    return true;
-}
-
 static bool reach_border(ses_shard_output *o, uint64_t block, ses_err *e)
 {
     off_t bytes = lseek(STDOUT_FILENO, 0, SEEK_CUR);
@@ -67,6 +54,27 @@ static bool reach_border(ses_shard_output *o, uint64_t block, ses_err *e)
     o->at.records = o->finished;
     o->at.failed = o->failed;
     return true;
+}
+
+/* A record begins a block. The border is reached once all records before it are finished: now, if none is
+ * under way. */
+static bool add_border(ses_shard_output *o, uint64_t block, ses_err *e)
+{
+    o->fed_block = block;
+    if (o->fed == o->finished) return o->finished == o->at.records || reach_border(o, block, e);
+    if (o->first == o->n) o->first = o->n = 0;
+    if (!ses_array_reserve(&o->border, &o->cap, o->n + 1, sizeof *o->border, e)) return false;
+    o->border[o->n++] = (ses_block_border){ o->fed, block };
+    return true;
+}
+
+bool ses_shard_output_fed(ses_shard_output *o, uint64_t block, ses_err *e)
+{
+    if (!ses_shard_output_active(o)) return true;
+    if (block > o->fed_block && !add_border(o, block, e)) return false;
+    o->fed++;
+    bool due = o->at.block > o->saved_block && ses_seconds() >= o->next_save;
+    return !due || save_progress(o, e);
 }
 
 bool ses_shard_output_done(ses_shard_output *o, bool failed, ses_err *e)
