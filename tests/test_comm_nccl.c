@@ -3,6 +3,7 @@
 #define _DEFAULT_SOURCE
 #include "base/clock.h"
 #include "check.h"
+#include "comm/comm_state.h"
 #include "comm_cases.h"
 
 #include <dlfcn.h>
@@ -64,6 +65,8 @@ static void run_rank(ses_comm *c, void *ctx)
     ses_err e = { 0 };
     CHECK(open_simulated(&s));
     if (*(bool *)ctx) CHECK_MSG(ses_comm_attach_device(c, &s.device, &e), "%s", e.msg);
+    const void *gpu = c->gpu;
+    if (gpu) CHECK(ses_comm_attach_device(c, &s.device, &e) && c->gpu == gpu); /* by a second caller */
     CHECK_STR(ses_comm_device_notice(c), "");
     run_exchanges(c, &s.device);
     run_gathers(c, &s.device);

@@ -436,7 +436,8 @@ bool ses_comm_agree(ses_comm *c, const char *what, const char *text, ses_err *e)
 
 bool ses_comm_attach_device(ses_comm *c, ses_device *dev, ses_err *e)
 {
-    if (!c || !c->link || !dev || dev->is_host) return true;
+    if (!c || !c->link || !dev || dev->is_host || ses_comm_gpu_has(c, dev)) return true;
+    ses_comm_gpu_close(c, false); /* of another device */
     return ses_comm_gpu_open(c, dev, e);
 }
 
