@@ -436,7 +436,9 @@ bool ses_trainer_gather_weights(ses_trainer *t, ses_err *e)
 bool ses_trainer_swap_average(ses_trainer *t, ses_err *e)
 {
     ses_optim_swap_ema(t->optim[0]);
-    return !t->lanes || ses_lanes_gather_values(t->lanes, 0, false, e);
+    if (t->lanes && !ses_lanes_gather_values(t->lanes, 0, false, e)) return false;
+    if (t->ranks > 1) ses_store_sync_bf16(t->store[0]); /* the copies of what other ranks own */
+    return true;
 }
 
 bool ses_trainer_log(ses_trainer *t, const char *members, ses_err *e)

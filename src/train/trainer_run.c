@@ -119,17 +119,6 @@ static bool should_stop(ses_trainer *t, const ses_trainer_hooks *h)
     return t->must_stop;
 }
 
-/* After a failed evaluation: does one of the ranks want to stop? */
-static bool was_cancelled(const ses_trainer *t, const ses_trainer_hooks *h)
-{
-    char mine = wants_stop(h), any = mine;
-    char *all = t->ranks > 1 ? ses_alloc_array((size_t)t->ranks, 1, NULL) : NULL;
-    bool ok = all && ses_comm_allgather_equal(t->o.comm, &mine, 1, all, NULL);
-    for (int r = 0; ok && r < t->ranks; r++) any |= all[r];
-    ses_free(all);
-    return t->ranks == 1 ? mine : ok && any;
-}
-
 static bool stop_here(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *end, ses_err *e)
 {
     *end = SES_RUN_STOPPED;
@@ -142,7 +131,9 @@ static bool run(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *end, se
     for (;;) {
         ses_step_result s;
         if (h->evaluate && evaluation_due(t) && t->at.evaluated != t->at.updates && !evaluate(t, h, e)) {
-            if (!was_cancelled(t, h)) return false;
+            /* The ranks cancel an evaluation together: then all of them want to stop. Another failure may be
+             * that of one rank, while the others wait for its results: no exchange is possible here. */
+            if (!wants_stop(h)) return false;
             if (e) *e = (ses_err){ 0 }; /* it failed because it was cancelled */
             return stop_here(t, h, end, e);
         }
