@@ -47,7 +47,13 @@ static ses_tensor *label_gain_loss(const ses_head_params *h, ses_forward_ctx *p,
     int64_t labels = p->c->labels, n = 0;
     ses_real *weight = ses_tape_host_alloc(t, (size_t)(q->tokens * labels), sizeof *weight);
     if (!weight) return NULL;
-    for (int64_t s = 0; s < q->seqs; s++) n += label[s] != SES_IGNORE_INDEX;
+    for (int64_t s = 0; s < q->seqs; s++) {
+        n += label[s] != SES_IGNORE_INDEX;
+        if (label[s] == SES_IGNORE_INDEX || (label[s] >= 0 && label[s] < labels)) continue;
+        ses_tape_fail(t, SES_EARG, "label %d of sequence %lld, expected 0 to %lld", (int)label[s], (long long)s,
+                      (long long)labels - 1);
+        return NULL;
+    }
     for (int64_t s = 0; s < q->seqs; s++) {
         double len = q->host_cu_seqlens[s + 1] - q->host_cu_seqlens[s], sum = len * (len + 1) / 2;
         for (int32_t i = 0; i < (int32_t)len && label[s] != SES_IGNORE_INDEX; i++)
