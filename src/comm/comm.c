@@ -437,7 +437,7 @@ bool ses_comm_agree(ses_comm *c, const char *what, const char *text, ses_err *e)
 bool ses_comm_attach_device(ses_comm *c, ses_device *dev, ses_err *e)
 {
     if (!c || !c->link || !dev || dev->is_host || ses_comm_gpu_has(c, dev)) return true;
-    ses_comm_gpu_close(c, false); /* of another device */
+    ses_comm_gpu_close(c, false); /* it may have another device */
     return ses_comm_gpu_open(c, dev, e);
 }
 
@@ -458,6 +458,7 @@ void ses_comm_abort(ses_comm *c, const ses_err *why)
     ses_heartbeat_abort(c->heart, why, complete);
     ses_heartbeat_failure(c->heart, DECISION_SECONDS, NULL);
     atomic_store(&c->watch.failed, true);
+    if (c->queue) ses_comm_queue_wait(c->queue, NULL); /* the caller frees the memory of queued transfers */
     ses_comm_gpu_stop(c);
 }
 

@@ -53,7 +53,8 @@ bool ses_comm_all_ok(ses_comm *c, bool ok, ses_err *e);
 bool ses_comm_agree(ses_comm *c, const char *what, const char *text, ses_err *e);
 
 /* Attaches a GPU: exchange and allgather of its memory go through NCCL if it is found, else through host
- * memory. All ranks call it. Does nothing for a CPU, or a GPU that is attached. The device must outlive the communicator. */
+ * memory. All ranks call it. Does nothing for a CPU, or a GPU that is attached already. The device must
+ * outlive the communicator. */
 bool ses_comm_attach_device(ses_comm *c, ses_device *dev, ses_err *e);
 
 /* Why GPU memory goes through host memory; "" if it does not, or no GPU is attached. */

@@ -52,7 +52,7 @@ bool ses_texts_border(const char *path, bool lines, uint64_t at, uint64_t *borde
     enum { CHUNK = 1 << 16 };
     *border = at;
     if (!at || at == UINT64_MAX) return true;
-    int64_t before; /* of standard input, which is read for the border and again for the texts */
+    int64_t before; /* the position of standard input, which is read again for the texts */
     ses_input_stream *in = ses_input_stream_open_start(path, &before, e);
     char *block = in ? ses_alloc(CHUNK, e) : NULL;
     bool ok = block && ses_input_stream_skip(in, at - 1, e), found = false;

@@ -21,8 +21,8 @@ uint64_t ses_input_stream_offset(const ses_input_stream *p); /* decompressed byt
  * not compressed is not read up to there; others are. Past the end: the end. */
 bool ses_input_stream_skip(ses_input_stream *p, uint64_t to, ses_err *e);
 
-/* Opens a file at its start, for a look at it. "-": standard input from its start, which must be a regular file;
- * closing restores its position, *before. */
+/* Opens a file at its start, for a look at it. "-": standard input from its start, which must be a regular
+ * file; closing restores its position, *before. */
 ses_input_stream *ses_input_stream_open_start(const char *path, int64_t *before, ses_err *e);
 bool ses_input_stream_close_start(ses_input_stream *p, int64_t before, ses_err *e);
 

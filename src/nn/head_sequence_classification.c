@@ -50,8 +50,8 @@ static ses_tensor *label_gain_loss(const ses_head_params *h, ses_forward_ctx *p,
     for (int64_t s = 0; s < q->seqs; s++) {
         n += label[s] != SES_IGNORE_INDEX;
         if (label[s] == SES_IGNORE_INDEX || (label[s] >= 0 && label[s] < labels)) continue;
-        ses_tape_fail(t, SES_EARG, "label %d of sequence %lld, expected 0 to %lld", (int)label[s], (long long)s,
-                      (long long)labels - 1);
+        ses_tape_fail(t, SES_EARG, "label %d of sequence %lld, expected 0 to %lld", (int)label[s],
+                      (long long)s, (long long)labels - 1);
         return NULL;
     }
     for (int64_t s = 0; s < q->seqs; s++) {

@@ -209,6 +209,7 @@ bool ses_ranks_agree(const ses_training_options *r, const ses_rank_fact *fact, s
     const ses_device *dev = ses_store_device(ses_model_store(model[0]));
     describe_device(dev, device, sizeof device);
     if (!ses_comm_agree(c, "the version of Sesame", SES_VERSION, e) ||
+        !ses_comm_agree(c, "the MPI library", ses_comm_library(c), e) ||
         !ses_comm_agree(c, "the device", device, e))
         return false;
     if (!ses_comm_agree(c, "the instruction set, on which results depend (--isa NAME for all ranks),",
