@@ -97,7 +97,7 @@ printf 'sentence\tlabel\n' >"$tmp/train.tsv"
 awk 'BEGIN { for (i = 0; i < 24; i++) print "w" i " " (i % 2 ? "unseen good" : "bad") "\t" (i % 2 ? "pos" : "neg") }' >>"$tmp/train.tsv"
 score() { grep -o '"score": *[0-9.e-]*' "$1" | sed -n "$2p"; }
 for model in $elmo "$tmp/m"; do
-    "$sesame" finetune -m "$model" --task classify --head bilstm --head-sizes 8 --mix-layers --train "$tmp/train.tsv" --lr 1e-2 --epochs 12 --threads 1 -q \
+    "$sesame" finetune -m "$model" --task classify --head bilstm --head-sizes 8 --mix-layers --train "$tmp/train.tsv" --lr 1e-2 --epochs 40 --threads 1 -q \
         --overwrite -o "$tmp/tuned" >"$tmp/out" 2>"$tmp/err" && pass || fail "fine-tuning $model: $(cat "$tmp/err")"
     printf 'sentence\nw3 unseen good\nw7 bad\n' >"$tmp/new.tsv"
     "$sesame" predict "$tmp/tuned" "$tmp/new.tsv" --task classify >"$tmp/out" 2>"$tmp/err" && pass || fail "predict: $(cat "$tmp/err")"

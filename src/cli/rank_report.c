@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "cli/machine.h"
+#include "cli/train/rank_args.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
 #include "comm/comm_impl.h"
@@ -49,7 +50,7 @@ static void describe_self(const ses_comm *c, const ses_compute_args *a, rank_rec
     int local = ses_comm_local_rank(c);
     *r = (rank_record){ .pid = getpid(),
                         .local_rank = local,
-                        .threads = ses_compute_threads(a),
+                        .threads = ses_rank_threads(c, a),
                         .cores = m.usable,
                         .memory = m.memory,
                         .free = m.free,

@@ -22,7 +22,7 @@ static const ses_usage_example examples[] = {
       "the objectives of BERT" },
     { "sesame pretrain -c c.ids -m bert-base --max-time 25m -n 128:0.9,512 -o domain",
       "continue with a model on other text, in 25 minutes" },
-    { "mpirun -n 4 sesame pretrain -c c.ids --tokenizer t.json -p bert-base --lanes 8 -o x",
+    { "mpirun -n 4 sesame pretrain -c c --tokenizer t -p bert-mini --lanes 8 -o x",
       "on four processes; the result is that of one process with --lanes 8" },
     { 0 },
 };

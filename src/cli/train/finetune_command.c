@@ -112,7 +112,7 @@ static bool run_ranks(ses_call *c, const ses_finetune_args *a, ses_comm *comm, b
                       ses_err *e)
 {
     ses_train_monitor monitor = { .term = &c->err, .quiet = c->quiet, .silent = ses_comm_rank(comm) > 0 };
-    ses_device_options d = ses_compute_device_options(&a->compute);
+    ses_device_options d = ses_rank_device_options(comm, &a->compute);
     ses_command_text text = { 0 };
     ses_finetune_options o;
     char device[32];

@@ -159,7 +159,7 @@ bool ses_pretrain_command(ses_call *c, ses_err *e)
     s.first = !ses_comm_rank(comm);
     s.monitor =
         (ses_train_monitor){ .term = &c->err, .quiet = c->quiet, .silent = !s.first, .metric = "loss" };
-    ses_device_options o = ses_compute_device_options(&s.a->compute);
+    ses_device_options o = ses_rank_device_options(comm, &s.a->compute);
     bool ok = set_options(&s, comm, &text, e);
     ses_device *dev = ok ? ses_device_open(ses_rank_device(comm, s.a->compute.device, device), &o, e) : NULL;
     ok = ses_rank_args_open(comm, dev, e) && pretrain(&s, dev, e);

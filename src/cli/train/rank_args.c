@@ -1,7 +1,9 @@
 /* Ranks of a training command: see rank_args.h. */
+#define _DEFAULT_SOURCE
 #include "rank_args.h"
 
 #include "base/alloc.h"
+#include "base/thread_pool.h"
 #include "cli/ui/term.h"
 #include "comm/comm_impl.h"
 #include "comm/launch.h"
@@ -11,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const ses_opt opt[] = {
     { .name = "transport",
@@ -60,6 +63,23 @@ bool ses_rank_is_other(void)
 {
     ses_launch l;
     return ses_launch_read(&l, NULL, NULL, NULL, NULL) && l.rank > 0;
+}
+
+int ses_rank_threads(const ses_comm *c, const ses_compute_args *a)
+{
+    int ranks = 0, cores = ses_cpu_count();
+    for (int r = 0; r < ses_comm_size(c); r++)
+        ranks += !strcmp(ses_comm_host(c, r), ses_comm_host(c, ses_comm_rank(c)));
+    bool bound = cores < (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (a->threads > 0 || ranks <= 1 || bound) return ses_compute_threads(a);
+    return cores > ranks ? cores / ranks : 1;
+}
+
+ses_device_options ses_rank_device_options(const ses_comm *c, const ses_compute_args *a)
+{
+    ses_device_options o = ses_compute_device_options(a);
+    if (ses_comm_size(c) > 1) o.threads = ses_rank_threads(c, a);
+    return o;
 }
 
 const char *ses_rank_device(const ses_comm *c, const char *device, char buf[32])

@@ -9,6 +9,7 @@
 #define SES_CLI_RANK_ARGS_H
 
 #include "base/opt_table.h"
+#include "cli/compute_args.h"
 #include "sesame/training.h"
 
 typedef struct ses_rank_args {
@@ -36,6 +37,11 @@ bool ses_rank_is_other(void);
 
 /* Fails on all ranks if dev is NULL on one of them, with e there; attaches it. */
 bool ses_rank_args_open(ses_comm *c, ses_device *dev, ses_err *e);
+
+/* Threads of this rank if --threads is not given: the ranks of a machine share its cores, unless the launcher
+ * has bound them to cores. */
+int ses_rank_threads(const ses_comm *c, const ses_compute_args *a);
+ses_device_options ses_rank_device_options(const ses_comm *c, const ses_compute_args *a);
 
 /* The device of this rank: each of several ranks on a machine takes a GPU of its own, unless the name has an
  * index. buf holds the result. */
