@@ -119,6 +119,12 @@ reports "bad.jsonl: line 200: "
 equal predict tests/pipelines/bert-label --task classify "$tmp/a.csv"
 equal predict tests/pipelines/bert-label --task classify --keep "$tmp/a.csv"
 equal predict tests/pipelines/bert-label --task classify --keep csv "$tmp/a.jsonl"
+awk 'BEGIN { print "text\tn"; for (i = 0; i < 900; i++) printf "The bell rings %d times.\t%d\n", i, i }' >"$tmp/in.tsv"
+"$sesame" predict -q tests/pipelines/bert-label --task classify --text text --keep csv "$tmp/in.tsv" >"$tmp/all"
+for i in 0 1 2; do
+    "$sesame" predict -q tests/pipelines/bert-label --task classify --text text --keep csv --shard $i/3 - <"$tmp/in.tsv"
+done >"$tmp/parts"
+that "predict: shards of standard input" '[ -s "$tmp/all" ] && cmp -s "$tmp/all" "$tmp/parts"'
 
 awk 'BEGIN { for (i = 0; i < 300; i++) printf "The\tO\nbell\tO\nrings\tO\n%d\tO\n\n", i }' >"$tmp/tags.txt"
 equal predict tests/pipelines/bert-tag --task tag "$tmp/tags.txt"

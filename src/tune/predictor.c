@@ -1,4 +1,5 @@
 /* Fine-tuned models: evaluation and prediction of labeled files and of examples in memory. */
+#define _POSIX_C_SOURCE 200809L
 #include "finetune_impl.h"
 
 #include "base/alloc.h"
@@ -10,6 +11,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 struct ses_predictions {
     ses_predictor *predictor;
@@ -373,12 +375,14 @@ static bool run_whole(row_stream *r, ses_err *e)
 static bool show_first_row(row_stream *r, ses_err *e)
 {
     const ses_string *row;
+    off_t before = strcmp(r->path, "-") ? -1 : lseek(STDIN_FILENO, 0, SEEK_CUR);
     ses_table_reader *t = ses_table_reader_open(&r->spec, r->path, e);
     const ses_records *first = t ? ses_table_reader_records(t) : NULL;
     bool ok = t && (ses_records_next((ses_records *)first, &row, e) || ses_wrap(e, "%s", r->path));
     if (ok && row && ses_records_offset(first) < r->part->begin)
         ok = r->part->on_first(r->s->ctx, first, e) || ses_wrap(e, "%s", r->path);
     ses_table_reader_free(t);
+    if (before >= 0) lseek(STDIN_FILENO, before, SEEK_SET); /* it is read again */
     return ok;
 }
 
