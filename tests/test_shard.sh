@@ -156,6 +156,13 @@ reports "other settings (top-k 1, now 2)"
 run 3 $label --json -f "$tmp/b.txt" --shard 1/2 --to "$tmp/part"
 reports "another input"
 that "a refused command changes nothing" 'cmp -s "$tmp/part" "$tmp/copy"'
+# Models that differ anywhere in a file are different ones.
+cp -r tests/pipelines/bert-label "$tmp/model"
+head -c 300000 /dev/zero >"$tmp/model/more.bin"
+run 0 text-classification -m "$tmp/model" --json -f "$tmp/a.txt" --shard 1/2 --to "$tmp/other"
+printf x | dd of="$tmp/model/more.bin" bs=1 seek=150000 conv=notrunc 2>/dev/null
+run 3 text-classification -m "$tmp/model" --json -f "$tmp/a.txt" --shard 1/2 --to "$tmp/other"
+reports "another model"
 run 0 $label --json --top-k 2 -f "$tmp/a.txt" --shard 1/2 --to "$tmp/part" --overwrite
 that "--overwrite" '! cmp -s "$tmp/part" "$tmp/copy"'
 echo x >"$tmp/foreign"

@@ -11,14 +11,13 @@
 #include "sesame/version.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CHUNK = 1 << 16, MAX_MARKER = 64 << 20, SAMPLE = 1 << 16 };
+enum { CHUNK = 1 << 16, MAX_MARKER = 64 << 20 };
 
 /* ---- identity ---- */
 
@@ -78,22 +77,22 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Adds the size, the first and the last bytes of a file: other weights differ there. */
+/* Adds the name, size and hash of a file; nothing if it is not a regular file. */
 static bool hash_file(const char *dir, const char *name, ses_sha *sha, ses_err *e)
 {
+    static const ses_hash_key key = { 0x736573616d65, 2 }; /* fixed: the hash is stored in files */
     struct stat st;
+    ses_mmap m = { 0 };
     char *path = *dir ? ses_path_join(dir, name, e) : ses_strdup(name, e);
-    name = ses_path_basename(name);
-    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     bool ok = path != NULL;
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        uint64_t size = (uint64_t)st.st_size, tail = size > SAMPLE ? size - SAMPLE : 0;
+    if (path && stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
+        ok = ses_mmap_open(&m, path, e);
+        uint64_t facts[] = { m.size, ok ? ses_hash(key, m.data, m.size) : 0 };
+        name = ses_path_basename(name);
         ses_sha_add(sha, name, strlen(name) + 1);
-        ses_sha_add(sha, &size, sizeof size);
-        ok = ses_shard_hash_file(fd, path, 0, size < SAMPLE ? size : SAMPLE, sha, e) &&
-             ses_shard_hash_file(fd, path, tail, size, sha, e);
+        ses_sha_add(sha, facts, sizeof facts);
+        if (ok) ses_mmap_free(&m);
     }
-    if (fd >= 0) close(fd);
     ses_free(path);
     return ok;
 }
@@ -244,10 +243,11 @@ static bool compare_member(const char *key, const ses_json *now, const ses_json 
     ses_buf a = { 0 }, b = { 0 };
     bool ok = value_text(now, &a, e) && value_text(then, &b, e);
     if (ok && strcmp(a.data, b.data)) {
-        bool input = !strncmp(key, "input_", 6);
-        ses_fail(e, SES_EARG, "%s: the %s has %s%s (%s %s, now %s); use --overwrite to start over", name,
-                 what, input ? "another input" : "other settings", input ? ": the files have changed" : "",
-                 key, ses_quoted_of(b.data, b.len).s, ses_quoted_of(a.data, a.len).s);
+        const char *other = !strncmp(key, "input_", 6)   ? "another input: the files have changed"
+                            : !strcmp(key, "model_hash") ? "another model"
+                                                         : "other settings";
+        ses_fail(e, SES_EARG, "%s: the %s has %s (%s %s, now %s); use --overwrite to start over", name, what,
+                 other, key, ses_quoted_of(b.data, b.len).s, ses_quoted_of(a.data, a.len).s);
         ok = false;
     }
     ses_buf_free(&a);
