@@ -95,6 +95,15 @@ done
 # shellcheck disable=SC2086
 run 0 $build -o "$tmp/killed"
 that "an interrupted shard of a corpus" 'cmp -s "$tmp/whole" "$tmp/killed" && [ -e "$tmp/killed.done" ]'
+# Killed after the file, before its marker: the file is its own, and is made again. A foreign file is not.
+mv "$tmp/killed.done" "$tmp/killed.progress"
+# shellcheck disable=SC2086
+run 0 $build -o "$tmp/killed"
+that "a shard without its marker" 'cmp -s "$tmp/whole" "$tmp/killed" && [ -e "$tmp/killed.done" ] && [ ! -e "$tmp/killed.progress" ]'
+rm "$tmp/killed.done"
+# shellcheck disable=SC2086
+run 3 $build -o "$tmp/killed"
+that "a foreign file stays" 'cmp -s "$tmp/whole" "$tmp/killed" && [ ! -e "$tmp/killed.progress" ]'
 
 # indexes: numbers of lines and rows continue over the shards
 awk 'BEGIN { for (i = 0; i < 400; i++) printf "The bell rings %d times.\n%s", i % 131, i % 9 ? "" : "  \n" }' >"$tmp/i.txt"

@@ -3,6 +3,7 @@
 #include "corpus_shards.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "cli/shard/shard_marker.h"
 #include "cli/shard/shard_merge.h"
@@ -60,6 +61,33 @@ static bool write_marker(const ses_shard_plan *p, const char *path, const char *
     return ok;
 }
 
+/* Records in PATH.progress that this command makes PATH. *is_own: it was recorded before, so that PATH
+ * without PATH.done is left from a process that was killed between the two. */
+static bool claim(const ses_shard_plan *p, const char *path, const char *identity, bool overwrite,
+                  bool *is_own, ses_err *e)
+{
+    ses_shard_counts n = { 0 };
+    char *marker = ses_shard_marker_path(path, ".progress", e);
+    ses_json_doc *doc = marker && !overwrite ? ses_shard_marker_read(marker, &n, e) : NULL;
+    bool ok = marker && e->code == SES_OK;
+    *is_own = false;
+    if (doc)
+        *is_own = ok = ses_shard_marker_check(doc, path, identity, "partial result", e);
+    else if (ok && (overwrite || !ses_path_exists(path)))
+        ok = ses_shard_marker_write(marker, p, identity, &n, NULL, e);
+    ses_json_free(doc);
+    ses_free(marker);
+    return ok;
+}
+
+static bool unclaim(const char *path, ses_err *e)
+{
+    char *marker = ses_shard_marker_path(path, ".progress", e);
+    bool ok = marker && ses_file_remove(marker, e);
+    ses_free(marker);
+    return ok;
+}
+
 bool ses_corpus_build_shard(const ses_call *c, const char *path, const char *text, const char *tokenizer,
                             const ses_corpus_options *o, int64_t *resumed, bool *complete, ses_err *e)
 {
@@ -73,9 +101,14 @@ bool ses_corpus_build_shard(const ses_call *c, const char *path, const char *tex
     ses_corpus_range *range = identity ? ranges_of(&p, e) : NULL;
     part.range = range;
     ok = range && ses_shard_is_complete(c, path, identity, o->overwrite, &n, complete, e);
-    if (ok && !*complete)
-        ok = ses_corpus_build_part(path, o, &part, resumed, e) &&
-             write_marker(&p, path, identity, o, &part, e);
+    if (ok && !*complete) {
+        bool is_own = false;
+        ses_corpus_options own = *o;
+        ok = claim(&p, path, identity, o->overwrite, &is_own, e);
+        if (is_own && ses_path_exists(path)) own.overwrite = true;
+        ok = ok && ses_corpus_build_part(path, &own, &part, resumed, e) &&
+             write_marker(&p, path, identity, o, &part, e) && unclaim(path, e);
+    }
     ses_free(part.split);
     ses_free(range);
     ses_free(identity);
