@@ -124,6 +124,7 @@ static void run_loss(ses_comm *c, void *ctx)
     CHECK(d && ses_comm_attach_device(c, d, &e));
     ses_comm_set_update(c, 7);
     make_buffers(c, d, 6, &b);
+    ses_comm_barrier(c, &e); /* all are in this update; it may fail already */
     if (ses_comm_rank(c) == 1) _exit(0);
     CHECK(!ses_comm_exchange(c, d, b.send, b.recv, &e));
     CHECK_MSG(strstr(e.msg, "update 7: its process ended without a message"), "%s", e.msg);

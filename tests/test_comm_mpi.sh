@@ -54,7 +54,7 @@ killed() {
     cat "$dir"/error.*
     [ $code -ne 0 ] && [ $code -ne 124 ] && [ "$(cat "$dir"/error.* | grep -c '^report')" -eq 1 ] &&
         [ "$(sed 's/^report: //' "$dir"/error.* | sort -u | wc -l)" -eq 1 ] &&
-        grep -q "rank $1 on .*, update 10: its process ended" "$dir"/error.*
+        grep -q "rank $1 on .*, update \(9\|10\): its process ended" "$dir"/error.*
 }
 for rank in 0 1 2; do verify "rank $rank is killed" killed $rank; done
 

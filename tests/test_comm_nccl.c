@@ -83,15 +83,16 @@ static void run_loss(ses_comm *c, void *ctx)
     CHECK(open_simulated(&s) && ses_comm_attach_device(c, &s.device, &e));
     blocks b = make_blocks(c, 1); /* rank 1 would send to both */
     ses_comm_set_update(c, 7);
+    ses_comm_barrier(c, &e); /* all are in this update; it may fail already */
     if (ses_comm_rank(c) == 1) _exit(0);
     double begin = ses_seconds();
     CHECK(!ses_comm_exchange(c, &s.device, b.send, b.recv, &e));
     CHECK_MSG(strstr(e.msg, "rank 1 on ") && strstr(e.msg, ", update 7: its process ended"), "%s", e.msg);
-    CHECK(ses_seconds() - begin < (hangs ? 9 : 3));
+    CHECK(ses_seconds() - begin < (hangs ? 20 : 10));
     /* memory of a GPU could not be freed now; with hangs: unless the loss was known before the exchange */
     CHECK(hangs || !nccl_busy());
     ses_comm_free(c);
-    CHECK(ses_seconds() - begin < 15);
+    CHECK(ses_seconds() - begin < 30);
     fflush(stdout);
     _exit(check_failed ? 1 : 0);
 }
