@@ -29,7 +29,14 @@ VF_INLINE void vf_put_dst(ses_dst to, int64_t i, vf v, int64_t left)
 
 /* Prefetches a cache line for writing. A prefetch for reading would transfer a line written by another core
  * twice. Processors without the instruction ignore it. */
-VF_INLINE void prefetch_write(const float *p) { __asm__ volatile("prefetchw %0" : : "m"(*p)); }
+VF_INLINE void prefetch_write(const float *p)
+{
+#ifdef __x86_64__
+    __asm__ volatile("prefetchw %0" : : "m"(*p));
+#else
+    __builtin_prefetch(p, 1);
+#endif
+}
 
 /* v; `other` past the end */
 VF_INLINE vf vf_pad(vf v, vf other, int64_t left)
