@@ -79,7 +79,7 @@ static ses_i8_rows quantized_rows(fence f[2], const ses_attn *a, const float *x,
             float most = 0;
             for (int64_t d = 0; d < a->dim; d++) most = fmaxf(most, fabsf(from[d]));
             for (int64_t d = 0; d < width; d++)
-                q[d] = (uint8_t)(128 + (d < a->dim ? (int)rintf(from[d] * (127 / most)) : 0));
+                q[d] = (uint8_t)(SES_I8_ZERO + (d < a->dim ? (int)rintf(from[d] * (127 / most)) : 0));
             to.scale[h * n + t] = most;
         }
     return to;

@@ -63,6 +63,12 @@ enum {
     SES_GEMM_I8_MAX_N = 1 << 15, /* columns of C with an epilogue */
     SES_PACK_STEP = 384,         /* a multiple of the panel width of every variant, see gemm_pack */
 };
+/* Zero point of quantized rows. Dot products of bytes are unsigned by signed on x86, signed on aarch64. */
+#if defined __aarch64__
+enum { SES_I8_ZERO = 0 };
+#else
+enum { SES_I8_ZERO = 128 };
+#endif
 enum {
     SES_ATTN_I8_MAX_KEYS = 1024, /* limits of attention_i8: keys per sequence, head size */
     SES_ATTN_I8_MAX_DIM = 256,
@@ -70,7 +76,7 @@ enum {
 };
 static inline int64_t ses_quad_count(int64_t k) { return (k + 3) / 4; } /* groups of four, rounded up */
 
-/* int8 rows from quantize_rows: q[rows][4 ses_quad_count(cols)] with zero point 128, scale[rows]. */
+/* int8 rows from quantize_rows: q[rows][4 ses_quad_count(cols)] with zero point SES_I8_ZERO, scale[rows]. */
 struct ses_i8_rows {
     uint8_t *q;
     ses_real *scale;

@@ -71,8 +71,8 @@ static vf pack_i8_keys(const i8_chunk *f, int8_t *panel, int64_t width, int64_t 
 {
     const void *q = i8_rows_at(f, f->a->k_i8, f->a->cu_seqlens_k, f->part.k0 + j);
     transpose_vector((float *)(void *)panel, width, q, f->quads, present, f->quads);
-    for (int64_t p = 0; p < f->quads; p++, panel += 4 * width) /* subtracts 128 from each byte */
-        vi_store(panel, vi_xor(vi_load(panel), vi_set1((int32_t)0x80808080)));
+    for (int64_t p = 0; p < f->quads; p++, panel += 4 * width) /* subtracts the zero point from each byte */
+        vi_store(panel, vi_xor(vi_load(panel), vi_set1((int32_t)(SES_I8_ZERO * 0x01010101u))));
     return vf_get(max_abs_at(f, f->a->k_i8, f->a->cu_seqlens_k, f->part.k0 + j), present);
 }
 
@@ -138,7 +138,7 @@ VF_INLINE vi value_of(const i8_chunk *f, const float *x, const uint8_t *q, int64
     if (!q) return vi_from_vf(vf_mul(vf_get(x + d, left), vf_set1(by)));
     uint8_t some[VF_LANES] = { 0 };
     if (left < VF_LANES) q = memcpy(some, q + d, (size_t)left), d = 0;
-    return vi_sub(vi_load_unsigned(q + d), vi_set1(128));
+    return vi_load_quantized(q + d);
 }
 
 /* Packs two rows of values, floats or quantized, as pair number `at`. both: the second row exists. */
@@ -214,13 +214,13 @@ VF_INLINE void value_tile(const i8_chunk *f, float *out, const float *by, int64_
         TILE_UNROLL for (int v = 0; v < vecs; v++) c[i][v] = vi_set1(0);
     }
     for (int64_t p = 0; p < pairs; p++, b += vecs * VF_LANES) {
-        vi bv[TILE_VECS];
-        TILE_UNROLL for (int v = 0; v < vecs; v++) bv[v] = vi_load(b + v * VF_LANES);
+        vi_words bv[TILE_VECS];
+        TILE_UNROLL for (int v = 0; v < vecs; v++) bv[v] = vi_split_words(vi_load(b + v * VF_LANES));
         TILE_UNROLL for (int i = 0; i < rows; i++)
         {
-            vi x = broadcast4(f->probs + i * f->width + 2 * p);
+            vq x = vq_load(f->probs + i * f->width + 2 * p);
             TILE_UNROLL for (int v = 0; v < vecs; v++) c[i][v] =
-                vnni ? vi_dot2_add(c[i][v], x, bv[v]) : vi_add(c[i][v], vi_dot2(x, bv[v]));
+                vnni ? vi_dot2(c[i][v], x, bv[v]) : vi_dot2_plain(c[i][v], x, bv[v]);
         }
     }
     for (int i = 0; i < rows; i++, out += f->a->out_row)

@@ -36,12 +36,12 @@ static int64_t block_rows(int64_t left, bool vnni)
 #define BLOCK_STEP(t, a, a_row, b, b_row, lower, right)           \
     mt_load(t, MT_A0, a, a_row);                                  \
     mt_load(t, MT_B0, b, b_row);                                  \
-    mt_dot_u8s8(t, MT_C00, MT_A0, MT_B0);                         \
+    mt_dot_i8(t, MT_C00, MT_A0, MT_B0);                           \
     if (right) mt_load(t, MT_B1, (b) + MT_BYTES, b_row);          \
-    if (right) mt_dot_u8s8(t, MT_C01, MT_A0, MT_B1);              \
+    if (right) mt_dot_i8(t, MT_C01, MT_A0, MT_B1);                \
     if (lower) mt_load(t, MT_A1, (a) + MT_ROWS * (a_row), a_row); \
-    if (lower) mt_dot_u8s8(t, MT_C10, MT_A1, MT_B0);              \
-    if (lower && right) mt_dot_u8s8(t, MT_C11, MT_A1, MT_B1)
+    if (lower) mt_dot_i8(t, MT_C10, MT_A1, MT_B0);                \
+    if (lower && right) mt_dot_i8(t, MT_C11, MT_A1, MT_B1)
 
 /* sum[rows][TILE_COLS] of a block. lower: more than 16 rows; right: two vectors of columns. */
 VF_INLINE void block_sum(mt_set *t, int32_t *sum, const i8_block *in, int64_t rows, const bool lower,

@@ -11,6 +11,8 @@
 
 #if defined SES_PLAIN_VECTORS
 #include "vec_plain.h"
+#elif defined __aarch64__
+#include "vec_neon.h"
 #elif defined __AVX512F__
 #include "vec_avx512.h"
 #else

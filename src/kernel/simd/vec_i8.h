@@ -4,6 +4,8 @@
 
 #if defined SES_PLAIN_VECTORS
 #include "vec_i8_plain.h"
+#elif defined __aarch64__
+#include "vec_i8_neon.h"
 #elif defined __AVX512F__
 #include "vec_i8_avx512.h"
 #else

@@ -3,6 +3,8 @@
 #ifndef SES_KERNEL_VEC_PLAIN_H
 #define SES_KERNEL_VEC_PLAIN_H
 
+#include "base/half.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -49,11 +51,21 @@ static inline vf vf_load_part(const float *p, int64_t n)
 static inline void vf_store_part(float *p, vf a, int64_t n) { memcpy(p, &a, (size_t)n * sizeof *p); }
 static inline vf vf_load(const float *p) { return vf_load_part(p, VF_LANES); }
 static inline void vf_store(float *p, vf a) { vf_store_part(p, a, VF_LANES); }
+static inline vf vf_load_f16(const uint16_t *p)
+{
+    vf a;
+    for (int i = 0; i < VF_LANES; i++) a[i] = ses_f16_to_f32(p[i]);
+    return a;
+}
+static inline void vf_store_f16(uint16_t *p, vf a)
+{
+    for (int i = 0; i < VF_LANES; i++) p[i] = ses_f32_to_f16(a[i]);
+}
 static inline vf vf_load_bf16(const uint16_t *p)
 {
-    vu a;
-    for (int i = 0; i < VF_LANES; i++) a[i] = (uint32_t)p[i] << 16;
-    return (vf)a;
+    vf a;
+    for (int i = 0; i < VF_LANES; i++) a[i] = ses_bf16_to_f32(p[i]);
+    return a;
 }
 static inline vf vf_load_i8(const int8_t *p)
 {
@@ -76,6 +88,9 @@ static inline vf vf_fma(vf a, vf b, vf c)
     for (int i = 0; i < VF_LANES; i++) c[i] = fmaf(a[i], b[i], c[i]);
     return c;
 }
+typedef vf ve;
+static inline ve ve_load(const float *p) { return vf_set1(*p); }
+static inline vf vf_fma_element(ve x, vf b, vf c) { return vf_fma(x, b, c); }
 static inline vf vf_fnma(vf a, vf b, vf c) { return vf_fma(-a, b, c); }
 static inline vf vf_select(vm m, vf yes, vf no) { return (vf)(((vi)yes & m) | ((vi)no & ~m)); }
 static inline vf vf_max(vf a, vf b) { return vf_select(a > b, a, b); }
@@ -170,6 +185,8 @@ static inline vf vf_fraction(vf x)
     for (int i = 0; i < VF_LANES; i++) x[i] = isinf(x[i]) ? 0 : x[i] - floorf(x[i]);
     return x;
 }
+
+static inline void prefetch_write(const float *p) { __builtin_prefetch(p, 1); }
 
 static inline float vf_sum(vf a)
 {
