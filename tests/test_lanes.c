@@ -452,7 +452,9 @@ static void run_nan(ses_comm *c, void *ctx)
     bool ok = true;
     for (int i = 0; ok && i < 3; i++) ok = ses_trainer_step(x.r.trainer, &out, &e);
     CHECK_MSG(!ok && strstr(e.msg, "update 2, epoch 1, batch 3") &&
-                  strstr(e.msg, "NaN or infinity in the weights of \"classifier.bias\""),
+                  strstr(e.msg,
+                         "NaN or infinity in the weights of \"classifier.bias\"; it arises first in the "
+                         "output of layer \"classifier\""),
               "%s", e.msg);
     lane_run_free(&x);
 }

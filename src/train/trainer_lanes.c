@@ -135,7 +135,8 @@ static bool gather_rows(ses_trainer *t, int64_t n, double *weight, ses_step_resu
         t->must_stop |= ((rank_header *)(void *)rank)->wants_stop != 0;
         for (ses_batch_row *row = rows_of(rank); i < end; i++, row++) {
             if (!isfinite(row->loss)) {
-                ses_trainer_fail_not_finite(t, "loss", row->loss, e);
+                ses_batch_range failed = { t->at.index + i, t->at.index + i + 1 };
+                ses_trainer_fail_not_finite(t, "loss", row->loss, failed, e);
                 return ses_trainer_wrap_batch(t, t->at.index + i, e);
             }
             out->loss += row->loss * (double)row->predictions;
@@ -162,7 +163,8 @@ bool ses_trainer_step_lanes(ses_trainer *t, ses_step_result *out, ses_err *e)
     int64_t n = batches_from(t, t->at.index, t->epoch_batches);
     double weight;
     if (!run_lanes(t, n, e) || !gather_rows(t, n, &weight, out, e)) return false;
-    if (!ses_trainer_update(t, weight, out, e)) return ses_trainer_wrap_batch(t, t->at.index + n - 1, e);
+    if (!ses_trainer_update(t, weight, (ses_batch_range){ t->at.index, t->at.index + n }, out, e))
+        return ses_trainer_wrap_batch(t, t->at.index + n - 1, e);
     if (!gather_values(t, e)) return false;
     t->at.updates++;
     t->at.index += n;
