@@ -136,8 +136,8 @@ enum { SES_MAX_GRAPH_KEY = 96 };
 ses_tensor *ses_graph_replay(ses_tape *t, ses_segment_fn *f, void *ctx, ses_tensor *x, const void *key,
                              size_t size);
 
-/* Follows the gradients of parameters; used and passed may both be NULL. used: node `number` uses parameter x,
- * in the forward pass (also inside a recomputed segment, which then counts as used after the segment's own
+/* Follows the gradients of parameters; used and passed may be NULL, both. used: node `number` uses parameter
+ * x, in the forward pass (also inside a recomputed segment, which then counts as used after the segment's own
  * node). passed: the backward pass of all nodes from `number` on is queued; numbers fall from call to call.
  * So the gradient of a parameter is complete once the backward pass has passed the first node that used
  * it. */

@@ -47,13 +47,14 @@ static bool agree(const ses_trainer *t, ses_err *e)
 
 bool ses_trainer_open_lanes(ses_trainer *t, ses_err *e)
 {
+    const ses_optim_kind *kind = ses_optim_find(t->o.optim.name);
     ses_lanes_options o = { .comm = t->o.comm,
                             .dev = t->dev,
                             .store = t->store,
                             .n_stores = t->n_stores,
                             .lanes = t->o.lanes,
                             .bucket = t->o.bucket,
-                            .whole_tensors = ses_optim_needs_whole_tensors(t->o.optim.name),
+                            .whole_tensors = kind && kind->whole_tensors,
                             .bf16 = t->o.comm_bf16,
                             .no_overlap = t->o.no_overlap };
     if (t->o.lanes == 1 && t->ranks == 1) return true;
