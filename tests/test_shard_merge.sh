@@ -71,7 +71,7 @@ reports "its settings or input differ"
 for list in 1,0 7,7 999999; do
     sed "s/\"cut_documents\": \[\]/\"cut_documents\": [$list]/" "$tmp/save" >"$tmp/part3.1.done"
     run 3 corpus merge -o "$tmp/x" "$tmp/part3.0" "$tmp/part3.1" "$tmp/part3.2"
-    reports "of the list of cut documents is"
+    reports "of the list of split documents is"
 done
 mv "$tmp/save" "$tmp/part3.1.done"
 run 2 corpus merge "$tmp/part3.0"

@@ -329,8 +329,8 @@ static bool show_json(const report *p, ses_err *e)
     ses_json_member_array(w, "differences");
     for (int i = 0; difference(p, true, i, text, sizeof text); i++) ses_json_put_string(w, text);
     ses_json_end_array(w);
-    ses_json_member_array(w,
-                          "differences_of_gpus"); /* empty with --device cuda, where they are refused, too */
+    /* empty with --device cuda: they are among the differences then */
+    ses_json_member_array(w, "differences_of_gpus");
     for (int i = 0; difference(p, false, i, text, sizeof text); i++) ses_json_put_string(w, text);
     ses_json_end_array(w);
     ses_json_member_array(w, "links");

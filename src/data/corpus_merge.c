@@ -78,7 +78,7 @@ static bool check_split(const ses_corpus_shard_file *part, uint64_t documents, s
     for (size_t k = 0; k < part->n_split; k++)
         if (part->split[k] >= documents || (k && part->split[k] <= part->split[k - 1]))
             return ses_fail(e, SES_EFORMAT,
-                            "entry %zu of the list of cut documents is %" PRIu64
+                            "entry %zu of the list of split documents is %" PRIu64
                             ", expected rising numbers below %" PRIu64,
                             k + 1, part->split[k], documents);
     return true;
