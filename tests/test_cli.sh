@@ -94,7 +94,7 @@ usage "unknown option '--jsn'; did you mean '--json'?" 'doctor --help' doctor --
 usage "unknown option '--frobnicate'" 'doctor --help' doctor --frobnicate
 usage "unknown option '-z'" 'doctor --help' doctor -z
 usage "unexpected argument 'x'" 'doctor --help' doctor x
-usage '--isa: "avx51" is not one of ref|avx2|avx512; did you mean '"'avx512'?" 'doctor --help' doctor --isa avx51
+usage '--isa: "avx51" is not one of ref|avx2|avx512|avx512bf16|amx; did you mean '"'avx512'?" 'doctor --help' doctor --isa avx51
 usage '--threads: "many" is not a whole number' 'doctor --help' doctor --threads many
 usage '--threads: "2x" is not a whole number' 'doctor --help' doctor --threads=2x
 usage '--threads: -1 is out of range: 0 to 1024' 'doctor --help' doctor --threads -1
@@ -206,8 +206,8 @@ complete_bash() { # WORDS...: what bash offers for the last
 if command -v bash >/dev/null 2>&1; then
     that 'bash: command' '[ "$(complete_bash sesame doc)" = doctor ]'
     that 'bash: option' '[ "$(complete_bash sesame doctor --js)" = --json ]'
-    that 'bash: value' '[ "$(complete_bash sesame doctor --isa avx)" = "avx2 avx512" ]'
-    that 'bash: --option=value' '[ "$(complete_bash sesame doctor --isa = avx5)" = avx512 ]'
+    that 'bash: value' '[ "$(complete_bash sesame doctor --isa avx)" = "avx2 avx512 avx512bf16" ]'
+    that 'bash: --option=value' '[ "$(complete_bash sesame doctor --isa = avx2)" = avx2 ]'
     that 'bash: operand' '[ "$(complete_bash sesame completion z)" = zsh ]'
     # Models: bundled, of SESAME_MODELS, and folders; tasks; devices.
     mkdir -p "$tmp/search/my-model" "$tmp/here/my-folder" "$tmp/search/no-model" && echo '{}' >"$tmp/search/my-model/config.json"

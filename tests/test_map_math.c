@@ -328,7 +328,7 @@ int main(void)
     same_bits();
     umap(&m);
     bad_input(&m);
-    ses_isa isa[] = { SES_ISA_REF, SES_ISA_AVX2 };
+    ses_isa isa[] = { SES_ISA_REF, SES_ISA_REF + 1 };
     for (size_t i = 0; i < SES_LEN(isa); i++) { /* other levels of the kernels */
         m.k = ses_kernels_cpu(isa[i]);
         gradient(&m, 500, 0.02);

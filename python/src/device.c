@@ -1,6 +1,8 @@
 /* Device: where models compute, with its threads. Models and pipelines keep their device open. */
 #include "binding.h"
 
+#include <stdio.h>
+
 static bool choose_dtype(const char *name, ses_dtype *out)
 {
     static const struct {
@@ -20,14 +22,17 @@ static bool choose_dtype(const char *name, ses_dtype *out)
 
 static bool choose_isa(const char *name, ses_isa *out)
 {
-    static const char *const known[] = { NULL, "ref", "avx2", "avx512" };
     if (!name) return true;
-    for (size_t i = 1; i < SES_LEN(known); i++)
-        if (!strcmp(known[i], name)) {
+    char known[128] = "";
+    for (int i = SES_ISA_REF; i < SES_ISA_COUNT; i++) {
+        if (!strcmp(ses_isa_name((ses_isa)i), name)) {
             *out = (ses_isa)i;
             return true;
         }
-    PyErr_Format(PyExc_ValueError, "isa must be ref, avx2 or avx512, not \"%s\"", name);
+        size_t at = strlen(known);
+        snprintf(known + at, sizeof known - at, "%s%s", at ? ", " : "", ses_isa_name((ses_isa)i));
+    }
+    PyErr_Format(PyExc_ValueError, "isa must be one of %s, not \"%s\"", known, name);
     return false;
 }
 
@@ -109,7 +114,7 @@ static PyType_Slot slots[] = {
     { Py_tp_doc,
       "Device(name='cpu', threads=0, dtype=None, isa=None)\n--\n\nWhere models compute: \"cpu\", or "
       "\"cuda\" in builds with CUDA. threads 0: one per core. dtype: of dense weights, f32, f16, bf16 "
-      "or int8. isa: the highest instruction set, ref, avx2 or avx512." },
+      "or int8. isa: the highest instruction set, such as ref, avx2 or avx512." },
     { Py_tp_new, device_new },
     { Py_tp_dealloc, device_dealloc },
     { Py_tp_repr, device_repr },

@@ -23,7 +23,7 @@ const char *ses_compiler(void)
 
 bool ses_isa_built(ses_isa isa)
 {
-#if defined __x86_64__ && !defined SES_REF_ONLY
+#if (defined __x86_64__ || defined __aarch64__) && !defined SES_REF_ONLY
     return isa >= SES_ISA_REF && isa < SES_ISA_COUNT;
 #else
     return isa == SES_ISA_REF;

@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "base/thread_pool.h"
+#include "sesame/device.h"
 #include "sesame/tensor.h"
 
 #include <math.h>
@@ -380,20 +381,31 @@ typedef struct ses_glove_pair {
 } ses_glove_pair;
 
 typedef struct ses_kernels {
-#define SES_KERNEL(name, avx2, avx512, cuda, result, params) result(*name) params;
+#define SES_KERNEL(name, simd, matrix, cuda, result, params) result(*name) params;
 #include "kernels.def"
 #undef SES_KERNEL
 } ses_kernels;
 
-#define SES_KERNEL(name, avx2, avx512, cuda, result, params) \
+#define SES_KERNEL(name, simd, matrix, cuda, result, params) \
     result ses_k_##name##_ref params;                        \
     result ses_k_##name##_avx2 params;                       \
-    result ses_k_##name##_avx512 params;
+    result ses_k_##name##_avx512 params;                     \
+    result ses_k_##name##_avx512bf16 params;                 \
+    result ses_k_##name##_amx params;                        \
+    result ses_k_##name##_neon params;                       \
+    result ses_k_##name##_neonbf16 params;
 #include "kernels.def"
 #undef SES_KERNEL
 
-ses_isa ses_isa_best(void);               /* highest level that the CPU and this build support */
-const char *ses_isa_name(ses_isa isa);    /* "ref", "avx2", "avx512" */
+/* Names of the levels of this architecture, as choices of an option. */
+#if defined __aarch64__
+#define SES_ISA_CHOICES "ref|neon|neonbf16"
+#else
+#define SES_ISA_CHOICES "ref|avx2|avx512|avx512bf16|amx"
+#endif
+
+/* Highest level that the CPU, the operating system and this build support. */
+ses_isa ses_isa_best(void);
 ses_kernels ses_kernels_cpu(ses_isa cap); /* best variant of each kernel up to level cap */
 /* CUDA kernels for f32 or bf16 activations. Defined in the CUDA module only (tensor/cuda_module.h). */
 ses_kernels ses_kernels_cuda(bool is_bf16);
@@ -402,8 +414,9 @@ const char *ses_kernels_missing(const ses_kernels *k); /* first missing CUDA ker
 /* The rows of kernels.def, for code that iterates over all kernels: tests, selftest, doctor. */
 typedef struct ses_kernel_info {
     const char *name;
-    bool has[SES_ISA_COUNT], has_cuda;
+    bool has_cuda;
 } ses_kernel_info;
 const ses_kernel_info *ses_kernel_list(size_t *n);
+bool ses_kernel_has(size_t i, ses_isa isa); /* kernel i of the list has a variant of its own at this level */
 
 #endif

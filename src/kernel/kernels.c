@@ -1,52 +1,63 @@
-/* Kernel tables generated from kernels.def, and the choice of a CPU level. */
+/* Kernel tables generated from kernels.def. */
 #include "kernel.h"
 
-#if defined __x86_64__ && !defined SES_REF_ONLY
-#define SLOT_X(k, isa) ses_k_##k##_##isa
-#define HAVE_SIMD 1
+#include <stddef.h>
+#include <string.h>
+
+/* Variants of a level, by the columns of kernels.def. NULL: the level below is used. */
+#define NONE(k, isa) NULL
+#define ONE(k, isa) ses_k_##k##_##isa
+#define SIMD__ NONE
+#define BF16__ NONE
+#define BF16_T NONE
+#define TILE__ NONE
+#if defined SES_REF_ONLY || !(defined __x86_64__ || defined __aarch64__)
+#define SIMD_X NONE
+#define BF16_B NONE
+#define TILE_B NONE
+#define TILE_T NONE
 #else
-#define SLOT_X(k, isa) NULL
-#define HAVE_SIMD 0
+#define SIMD_X ONE
+#define BF16_B ONE
+#define TILE_B ONE
+#define TILE_T ONE
 #endif
-#define SLOT__(k, isa) NULL
 
 static const ses_kernels table[SES_ISA_COUNT] = {
-#define SES_KERNEL(name, a2, a5, cu, result, params)                                      \
-    [SES_ISA_REF].name = ses_k_##name##_ref, [SES_ISA_AVX2].name = SLOT_##a2(name, avx2), \
-    [SES_ISA_AVX512].name = SLOT_##a5(name, avx512),
+#if defined __aarch64__
+#define SES_KERNEL(name, simd, matrix, cuda, result, params)                                \
+    [SES_ISA_REF].name = ses_k_##name##_ref, [SES_ISA_NEON].name = SIMD_##simd(name, neon), \
+    [SES_ISA_NEON_BF16].name = BF16_##matrix(name, neonbf16),
+#else
+#define SES_KERNEL(name, simd, matrix, cuda, result, params)                                \
+    [SES_ISA_REF].name = ses_k_##name##_ref, [SES_ISA_AVX2].name = SIMD_##simd(name, avx2), \
+    [SES_ISA_AVX512].name = SIMD_##simd(name, avx512),                                      \
+    [SES_ISA_AVX512_BF16].name = BF16_##matrix(name, avx512bf16),                           \
+    [SES_ISA_AMX].name = TILE_##matrix(name, amx),
+#endif
 #include "kernels.def"
 #undef SES_KERNEL
 };
 
-#define HAS_X true
-#define HAS__ false
 /* No row for `_`: a kernel without a CUDA variant must be declared unneeded (N). */
 #define HAS_CUDA_X true
 #define HAS_CUDA_N false
 static const ses_kernel_info list[] = {
-#define SES_KERNEL(name, a2, a5, cu, result, params)                                    \
-    { #name,                                                                            \
-      { [SES_ISA_REF] = true, [SES_ISA_AVX2] = HAS_##a2, [SES_ISA_AVX512] = HAS_##a5 }, \
-      HAS_CUDA_##cu },
+#define SES_KERNEL(name, simd, matrix, cuda, result, params) { #name, HAS_CUDA_##cuda },
 #include "kernels.def"
 #undef SES_KERNEL
 };
 
-static const char *const isa_name[SES_ISA_COUNT] = { "best", "ref", "avx2", "avx512" };
-
-const char *ses_isa_name(ses_isa isa) { return isa < SES_ISA_COUNT ? isa_name[isa] : "unknown"; }
-
-ses_isa ses_isa_best(void)
+bool ses_kernel_has(size_t i, ses_isa isa)
 {
-#if HAVE_SIMD
-    __builtin_cpu_init(); /* also checks that the operating system saves the vector registers */
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-    return avx512 ? SES_ISA_AVX512 : avx2 ? SES_ISA_AVX2 : SES_ISA_REF;
-#else
-    return SES_ISA_REF;
-#endif
+    static const size_t offset[] = {
+#define SES_KERNEL(name, simd, matrix, cuda, result, params) offsetof(ses_kernels, name),
+#include "kernels.def"
+#undef SES_KERNEL
+    };
+    void (*kernel)(void);
+    memcpy(&kernel, (const char *)&table[isa] + offset[i], sizeof kernel);
+    return kernel != NULL;
 }
 
 ses_kernels ses_kernels_cpu(ses_isa cap)
@@ -54,8 +65,8 @@ ses_kernels ses_kernels_cpu(ses_isa cap)
     ses_kernels k = table[SES_ISA_REF];
     ses_isa best = ses_isa_best();
     if (cap == SES_ISA_BEST) cap = best;
-    for (int i = SES_ISA_AVX2; i <= (int)cap && i <= (int)best; i++) {
-#define SES_KERNEL(name, a2, a5, cu, result, params) \
+    for (int i = SES_ISA_REF + 1; i <= (int)cap && i <= (int)best; i++) {
+#define SES_KERNEL(name, simd, matrix, cuda, result, params) \
     if (table[i].name) k.name = table[i].name;
 #include "kernels.def"
 #undef SES_KERNEL
@@ -66,8 +77,8 @@ ses_kernels ses_kernels_cpu(ses_isa cap)
 const char *ses_kernels_missing(const ses_kernels *k)
 {
     const char *missing = NULL;
-#define SES_KERNEL(name, a2, a5, cu, result, params) \
-    if (!k->name && !missing && HAS_CUDA_##cu) missing = #name;
+#define SES_KERNEL(name, simd, matrix, cuda, result, params) \
+    if (!k->name && !missing && HAS_CUDA_##cuda) missing = #name;
 #include "kernels.def"
 #undef SES_KERNEL
     return missing;

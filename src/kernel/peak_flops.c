@@ -19,13 +19,15 @@ double ses_peak_burst_ref(int64_t rounds, float *sink)
 
 static double burst(ses_isa isa, int64_t rounds, float *sink)
 {
-    switch (isa) {
-#if defined __x86_64__ && !defined SES_REF_ONLY
-    case SES_ISA_AVX2: return ses_peak_burst_avx2(rounds, sink);
-    case SES_ISA_AVX512: return ses_peak_burst_avx512(rounds, sink);
+#if defined SES_REF_ONLY
+    (void)isa;
+#elif defined __x86_64__
+    if (isa >= SES_ISA_AVX512) return ses_peak_burst_avx512(rounds, sink);
+    if (isa == SES_ISA_AVX2) return ses_peak_burst_avx2(rounds, sink);
+#elif defined __aarch64__
+    if (isa >= SES_ISA_NEON) return ses_peak_burst_neon(rounds, sink);
 #endif
-    default: return ses_peak_burst_ref(rounds, sink);
-    }
+    return ses_peak_burst_ref(rounds, sink);
 }
 
 static double now(void)

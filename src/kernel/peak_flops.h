@@ -13,5 +13,6 @@ double ses_peak_gflops(ses_isa isa, double seconds);
 double ses_peak_burst_ref(int64_t rounds, float *sink);
 double ses_peak_burst_avx2(int64_t rounds, float *sink);
 double ses_peak_burst_avx512(int64_t rounds, float *sink);
+double ses_peak_burst_neon(int64_t rounds, float *sink);
 
 #endif

@@ -164,12 +164,12 @@ static bool show_speeds(const ses_call *c, const report *r, ses_err *e)
     return ok;
 }
 
-/* Bit mask of the levels that kernel k implements; CUDA is the bit after the instruction sets. */
-static unsigned levels(const ses_kernel_info *k)
+/* Bit mask of the levels that kernel number i, k, implements; CUDA is the bit after the instruction sets. */
+static unsigned levels(const ses_kernel_info *k, size_t i)
 {
     unsigned mask = k->has_cuda ? 1u << SES_ISA_COUNT : 0;
-    for (int i = 0; i < SES_ISA_COUNT; i++)
-        if (k->has[i] && ses_isa_built((ses_isa)i)) mask |= 1u << i;
+    for (int isa = 0; isa < SES_ISA_COUNT; isa++)
+        if (ses_kernel_has(i, (ses_isa)isa)) mask |= 1u << isa;
     return mask;
 }
 
@@ -184,7 +184,7 @@ static void show_kernels(const ses_call *c)
         char level_names[64] = "", names[2048] = "";
         size_t at = 0;
         for (size_t i = 0; i < n; i++)
-            if (levels(&k[i]) == mask && at < sizeof names)
+            if (levels(&k[i], i) == mask && at < sizeof names)
                 at += (size_t)snprintf(names + at, sizeof names - at, " %s", k[i].name);
         if (!at) continue;
         at = 0;
@@ -192,9 +192,9 @@ static void show_kernels(const ses_call *c)
             if (mask >> i & 1)
                 at += (size_t)snprintf(level_names + at, sizeof level_names - at, "%s%s", at ? " " : "",
                                        i < SES_ISA_COUNT ? ses_isa_name((ses_isa)i) : "cuda");
-        printf("  %s%-20s%s ", ses_style_on(&c->out, SES_GREEN), level_names,
+        printf("  %s%-31s%s ", ses_style_on(&c->out, SES_GREEN), level_names,
                ses_style_on(&c->out, SES_PLAIN));
-        ses_put_wrapped(stdout, names + 1, 23, 23, c->out.width < 100 ? c->out.width : 100);
+        ses_put_wrapped(stdout, names + 1, 34, 34, c->out.width < 100 ? c->out.width : 100);
     }
 }
 
@@ -226,8 +226,7 @@ static void json_kernels(ses_json_writer *w)
     for (size_t i = 0; i < n; i++) {
         ses_json_member_array(w, k[i].name);
         for (int isa = 0; isa < SES_ISA_COUNT; isa++)
-            if (k[i].has[isa] && ses_isa_built((ses_isa)isa))
-                ses_json_put_string(w, ses_isa_name((ses_isa)isa));
+            if (ses_kernel_has(i, (ses_isa)isa)) ses_json_put_string(w, ses_isa_name((ses_isa)isa));
         if (k[i].has_cuda) ses_json_put_string(w, "cuda");
         ses_json_end_array(w);
     }

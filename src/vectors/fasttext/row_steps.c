@@ -43,9 +43,12 @@ const ses_row_steps ses_row_steps_ref = { sum, add, axpy, dot, step };
 
 const ses_row_steps *ses_row_steps_of(ses_isa isa)
 {
-#if defined __x86_64__ && !defined SES_REF_ONLY
-    if (isa == SES_ISA_AVX512) return &ses_row_steps_avx512;
+#if defined SES_REF_ONLY
+#elif defined __x86_64__
+    if (isa >= SES_ISA_AVX512) return &ses_row_steps_avx512;
     if (isa == SES_ISA_AVX2) return &ses_row_steps_avx2;
+#elif defined __aarch64__
+    if (isa >= SES_ISA_NEON) return &ses_row_steps_neon;
 #endif
     (void)isa;
     return &ses_row_steps_ref;

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #define VF_LANES 8
-#define VF_NAME(kernel) kernel##_avx2 /* ses_k_add -> ses_k_add_avx2 */
 
 typedef __m256 vf;
 typedef __m256i vi;

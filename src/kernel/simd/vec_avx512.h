@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #define VF_LANES 16
-#define VF_NAME(kernel) kernel##_avx512
 
 typedef __m512 vf;
 typedef __m512i vi;

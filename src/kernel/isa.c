@@ -1,0 +1,72 @@
+/* Instruction set levels: their names, and the detection of the highest one. */
+#define _GNU_SOURCE
+#include "kernel.h"
+
+#if defined SES_REF_ONLY
+/* no detection */
+#elif defined __x86_64__
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#elif defined __aarch64__
+#include <sys/auxv.h>
+#endif
+
+#if defined __aarch64__
+static const char *const name[SES_ISA_COUNT] = { "best", "ref", "neon", "neonbf16" };
+#else
+static const char *const name[SES_ISA_COUNT] = { "best", "ref", "avx2", "avx512", "avx512bf16", "amx" };
+#endif
+
+const char *ses_isa_name(ses_isa isa) { return isa < SES_ISA_COUNT ? name[isa] : "unknown"; }
+
+#if defined SES_REF_ONLY
+ses_isa ses_isa_best(void) { return SES_ISA_REF; }
+
+#elif defined __x86_64__
+
+static bool has_bit(unsigned x, int bit) { return x >> bit & 1; }
+
+/* The CPU has AMX with int8 and bf16 products, the operating system saves the tiles, and it lets this process
+ * use them. Linux wants every process to ask; the answer holds for all its threads. */
+static bool amx_usable(void)
+{
+    enum { TILE = 24, INT8 = 25, BF16 = 22, OSXSAVE = 27 }; /* bits of CPUID leaf 7 EDX, leaf 1 ECX */
+    enum { XCR0_TILES = 3 << 17, REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !has_bit(c, OSXSAVE)) return false;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has_bit(d, TILE) || !has_bit(d, INT8) ||
+        !has_bit(d, BF16))
+        return false;
+    unsigned low, high;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    if ((low & XCR0_TILES) != XCR0_TILES) return false;
+#if defined __linux__
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+#else
+    return false;
+#endif
+}
+
+ses_isa ses_isa_best(void)
+{
+    __builtin_cpu_init(); /* also checks that the operating system saves the vector registers */
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    if (!avx512) return avx2 ? SES_ISA_AVX2 : SES_ISA_REF;
+    if (!__builtin_cpu_supports("avx512bf16")) return SES_ISA_AVX512;
+    return amx_usable() ? SES_ISA_AMX : SES_ISA_AVX512_BF16;
+}
+
+#elif defined __aarch64__
+
+ses_isa ses_isa_best(void)
+{
+    enum { HAS_BF16 = 1 << 14 }; /* HWCAP2_BF16 */
+    return getauxval(AT_HWCAP2) & HAS_BF16 ? SES_ISA_NEON_BF16 : SES_ISA_NEON;
+}
+
+#else
+ses_isa ses_isa_best(void) { return SES_ISA_REF; }
+#endif
