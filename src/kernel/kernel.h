@@ -397,7 +397,8 @@ typedef struct ses_kernels {
     result ses_k_##name##_avx512bf16 params;                 \
     result ses_k_##name##_amx params;                        \
     result ses_k_##name##_neon params;                       \
-    result ses_k_##name##_neonbf16 params;
+    result ses_k_##name##_neonbf16 params;                   \
+    result ses_k_##name##_plain params; /* plain C vectors and tiles, in tests only */
 #include "kernels.def"
 #undef SES_KERNEL
 
