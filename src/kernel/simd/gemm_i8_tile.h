@@ -16,16 +16,25 @@
 enum { LINE_BYTES = 64, AHEAD_BYTES = 6 << 10 }; /* bytes */
 enum { PLAIN_ROWS = 4 }; /* tile height without VNNI, which needs more registers for B */
 
+/* Instructions for the sums, see has_vnni. */
+enum { PLAIN = 0, VNNI = 1, MATRIX = 2 };
+
+#include "gemm_i8_matrix.h"
+
 /* c[i][j] = sum_p A(i, p) B(p, j). Rows of A are a_row bytes apart. next: data to prefetch, one cache line
  * per quad, or NULL. stream: B is read only once, so prefetch more of B instead. */
 VF_INLINE void tile_i8_sum(vi c[TILE_ROWS][TILE_VECS], const uint8_t *a, int64_t a_row, const int8_t *b,
                            const int8_t *next, const int32_t *zp_correction, int64_t quads, const int rows,
-                           const int vecs, const bool vnni, const bool stream)
+                           const int vecs, const int vnni, const bool stream)
 {
+    if (vnni == MATRIX) {
+        tile_i8_matrix(c, a, a_row, b, next, quads / 2, rows, vecs, stream);
+        a += quads / 2 * 8, b += quads / 2 * 8 * vecs * VF_LANES, quads %= 2;
+    }
     TILE_UNROLL for (int v = 0; v < vecs; v++)
     {
         vi start = vi_sub(vi_set1(0), vi_load(zp_correction + v * VF_LANES));
-        TILE_UNROLL for (int i = 0; i < rows; i++) c[i][v] = start;
+        TILE_UNROLL for (int i = 0; i < rows; i++) c[i][v] = vnni == MATRIX ? vi_add(c[i][v], start) : start;
     }
     for (; quads > 0; quads--, a += 4, b += vecs * VF_LANES * 4) {
         vi bv[TILE_VECS];

@@ -24,10 +24,41 @@ static inline __attribute__((always_inline)) vi vi_dot4(vi c, vq a, vi b)
     return c;
 }
 
+/* Matrix products: smmla (FEAT_I8MM), which implies sdot. */
 static inline int has_vnni(void)
 {
-    enum { HAS_DOTPROD = 1 << 20 }; /* HWCAP_ASIMDDP */
-    return (getauxval(AT_HWCAP) & HAS_DOTPROD) != 0;
+    enum { HAS_DOTPROD = 1 << 20, HAS_I8MM = 1 << 13 }; /* HWCAP_ASIMDDP, HWCAP2_I8MM */
+    if (!(getauxval(AT_HWCAP) & HAS_DOTPROD)) return 0;
+    return getauxval(AT_HWCAP2) & HAS_I8MM ? 2 : 1;
+}
+
+#define VI_MATRIX
+
+/* Eight bytes of each of two rows of A. */
+typedef int8x16_t vr;
+static inline vr vr_load(const void *first, const void *second)
+{
+    return vcombine_s8(vld1_s8(first), vld1_s8(second));
+}
+/* c + products of two rows with four columns, 2 x 2 sums in each register. */
+static inline __attribute__((always_inline)) vi vi_matrix(vi c, vr a, vi b)
+{
+    __asm__(".arch armv8.2-a+i8mm\n\tsmmla %0.4s, %1.16b, %2.16b" : "+w"(c.lo) : "w"(a), "w"(b.lo));
+    __asm__(".arch armv8.2-a+i8mm\n\tsmmla %0.4s, %1.16b, %2.16b" : "+w"(c.hi) : "w"(a), "w"(b.hi));
+    return c;
+}
+/* a: the sums of columns 0 .. 3, b: of columns 4 .. 7. They become the first and the second row. */
+static inline void vi_blocks_to_rows(vi *a, vi *b)
+{
+    vi first = { vi_low_pairs(a->lo, a->hi), vi_low_pairs(b->lo, b->hi) };
+    *b = (vi){ vi_high_pairs(a->lo, a->hi), vi_high_pairs(b->lo, b->hi) };
+    *a = first;
+}
+/* Stores the lanes of a and b alternately. */
+static inline void vi_store_zipped(void *p, vi a, vi b)
+{
+    vi_store(p, (vi){ vzip1q_s32(a.lo, b.lo), vzip2q_s32(a.lo, b.lo) });
+    vi_store((char *)p + 32, (vi){ vzip1q_s32(a.hi, b.hi), vzip2q_s32(a.hi, b.hi) });
 }
 
 /* The two int16 of every lane: the first ones of all lanes, the second ones of all lanes. */
