@@ -4,52 +4,14 @@
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include "fence.h"
+#include "variants.h"
 
 #include "kernel/kernel.h"
 #include "kernel/peak_flops.h"
-#include "sesame/device.h"
 
 #include <math.h>
 
 enum { PAD = 3 }; /* columns of C that must not be written */
-
-/* The kernels to test: ref first, then the levels of this machine; with bf16 operands those that have them, and
- * the variants compiled for tests (tests/CMakeLists.txt). */
-enum { MAX_VARIANTS = SES_ISA_COUNT + 2 };
-typedef struct variant {
-    const char *name;
-    ses_kernels k;
-} variant;
-static variant list[2][MAX_VARIANTS];
-static int n_variants[2];
-
-#ifdef SES_TEST_VARIANTS
-#define DECLARE(name, level)                                                                    \
-    int64_t ses_k_gemm_pack_size_##level(int64_t n, int64_t k);                                 \
-    void ses_k_gemm_pack_##level(ses_exec *x, void *packed, ses_dtype dtype, const ses_real *b, \
-                                 int64_t b_row, int64_t b_col, int64_t n, int64_t k);           \
-    void ses_k_gemm_##level(ses_exec *x, const ses_gemm *g);
-#define LIST(text, level)                                                                   \
-    list[1][n_variants[1]++] = (variant){ text,                                             \
-                                          { .gemm_pack_size = ses_k_gemm_pack_size_##level, \
-                                            .gemm_pack = ses_k_gemm_pack_##level,           \
-                                            .gemm = ses_k_gemm_##level } };
-DECLARE("plain dots", plaindot)
-DECLARE("plain tiles", plaintile)
-#endif
-
-static void list_variants(void)
-{
-    for (int bf16 = 0; bf16 < 2; bf16++)
-        for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++)
-            if (!bf16 || ses_isa_has_bf16((ses_isa)isa))
-                list[bf16][n_variants[bf16]++] =
-                    (variant){ ses_isa_name((ses_isa)isa), ses_kernels_cpu((ses_isa)isa) };
-#ifdef SES_TEST_VARIANTS
-    LIST("plain dots", plaindot)
-    LIST("plain tiles", plaintile)
-#endif
-}
 
 /* Memory layout of A and B. */
 typedef enum { ROW_MAJOR, TRANSPOSED, SPREAD } layout;
@@ -131,6 +93,7 @@ static bool pad_kept(const problem *p)
 /* Sums of integers are exact: every level must equal ref. */
 static void exact_case(ses_exec *x, int64_t m, int64_t n, int64_t k, layout la, layout lb)
 {
+    variant_list all = variants(x->bf16);
     problem p;
     problem_new(&p, m, n, k, la, lb, true);
     ses_kernels ref = ses_kernels_cpu(SES_ISA_REF);
@@ -141,7 +104,7 @@ static void exact_case(ses_exec *x, int64_t m, int64_t n, int64_t k, layout la, 
         p.g.act = form == 2 ? SES_ACT_RELU : SES_ACT_NONE;
         run(x, &ref, &p, false);
         memcpy(want, p.c, p.c_count * sizeof *want);
-        for (const variant *v = list[x->bf16]; v < list[x->bf16] + n_variants[x->bf16]; v++)
+        for (const variant *v = all.of; v < all.of + all.n; v++)
             for (int packed = 0; packed < 2; packed++) {
                 run(x, &v->k, &p, packed);
                 bool same = true;
@@ -182,6 +145,7 @@ static void test_large(ses_exec *x)
 
 static void epilogue_case(ses_exec *x, int64_t m, int64_t n, int64_t k, ses_act act, bool bias, bool pre)
 {
+    variant_list all = variants(x->bf16);
     problem p;
     problem_new(&p, m, n, k, ROW_MAJOR, TRANSPOSED, false);
     ses_kernels ref = ses_kernels_cpu(SES_ISA_REF);
@@ -189,7 +153,7 @@ static void epilogue_case(ses_exec *x, int64_t m, int64_t n, int64_t k, ses_act 
     p.g.bias = bias ? p.bias : NULL, p.g.pre_act = pre ? p.pre : NULL, p.g.act = act;
     run(x, &ref, &p, false);
     if (CHECK(want)) memcpy(want, p.c, p.c_count * 4), memcpy(want_pre, p.pre, p.c_count * 4);
-    for (const variant *v = list[x->bf16] + 1; want && v < list[x->bf16] + n_variants[x->bf16]; v++) {
+    for (const variant *v = all.of + 1; want && v < all.of + all.n; v++) {
         run(x, &v->k, &p, true);
         double worst = 0;
         for (size_t i = 0; i < p.c_count; i++)
@@ -222,8 +186,8 @@ static void test_bits(ses_exec pool[3])
     problem_new(&t, M, N, K, TRANSPOSED, ROW_MAJOR, false);
     p.g.bias = p.bias, p.g.act = SES_ACT_GELU, t.g.bias = t.bias, t.g.act = SES_ACT_GELU;
     float *want = malloc(p.c_count * sizeof *want);
-    bool bf16 = pool[0].bf16;
-    for (const variant *v = list[bf16]; CHECK(want) && v < list[bf16] + n_variants[bf16]; v++) {
+    variant_list all = variants(pool[0].bf16);
+    for (const variant *v = all.of; CHECK(want) && v < all.of + all.n; v++) {
         run(&pool[0], &v->k, &p, true);
         memcpy(want, p.c, p.c_count * sizeof *want);
         for (int threads = 0; threads < 3; threads++)
@@ -251,7 +215,8 @@ static void test_bits(ses_exec pool[3])
 /* No rows or no columns: nothing is written. k = 0: the sums are zero. */
 static void test_empty(ses_exec *x)
 {
-    for (const variant *v = list[x->bf16]; v < list[x->bf16] + n_variants[x->bf16]; v++) {
+    variant_list all = variants(x->bf16);
+    for (const variant *v = all.of; v < all.of + all.n; v++) {
         float a[4] = { 1, 2, 3, 4 }, bias[2] = { 5, 6 }, c[4] = { 7, 7, 7, 7 };
         ses_gemm g = {
             .m = 0, .n = 2, .k = 2, .c = c, .ldc = 2, .a = a, .a_row = 2, .a_col = 1, .b = a, .b_row = 2
@@ -270,11 +235,12 @@ static void test_empty(ses_exec *x)
 /* A NaN stays in its row or column. */
 static void test_nan(ses_exec *x)
 {
+    variant_list all = variants(x->bf16);
     problem p;
     problem_new(&p, 12, 50, 30, ROW_MAJOR, ROW_MAJOR, true);
     p.a[5 * 30 + 3] = NAN;
     p.b[7 * 50 + 17] = INFINITY;
-    for (const variant *v = list[x->bf16]; v < list[x->bf16] + n_variants[x->bf16]; v++) {
+    for (const variant *v = all.of; v < all.of + all.n; v++) {
         run(x, &v->k, &p, false);
         bool right = true;
         for (int i = 0; i < 12; i++)
@@ -293,7 +259,8 @@ static void test_rounding(ses_exec *x)
     /* 1 + 2^-8 is halfway between 1 and 1 + 2^-7, 1 + 3 * 2^-8 between 1 + 2^-7 and 1 + 2^-6 */
     float a[3] = { 1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 1 + 0x1.8p-8f }, one[2] = { 1, 1 }, c[3], pack[64];
     const float want[3] = { 1, 1 + 0x1p-6f, 1 + 0x1p-7f };
-    for (const variant *v = list[1]; v < list[1] + n_variants[1]; v++) {
+    variant_list all = variants(true);
+    for (const variant *v = all.of; v < all.of + all.n; v++) {
         ses_gemm g = ses_gemm_nt(c, a, one, 3, 1, 1);
         v->k.gemm(x, &g);
         CHECK_MSG(!memcmp(c, want, sizeof c), "%s: %.9g %.9g %.9g", v->name, c[0], c[1], c[2]);
@@ -316,7 +283,6 @@ int main(void)
                       { ses_thread_pool_new(2, &e), NULL },
                       { ses_thread_pool_new(3, &e), NULL } };
     if (!CHECK(x[0].pool && x[1].pool && x[2].pool)) return check_report();
-    list_variants();
     for (int bf16 = 0; bf16 < 2; bf16++) {
         for (int i = 0; i < 3; i++) x[i].bf16 = bf16;
         test_sizes(&x[0]);
