@@ -45,7 +45,7 @@ int ses_device_threads(const ses_device *d);
 
 /* Instruction set level of the CPU kernels in use; SES_ISA_REF on a GPU. */
 ses_isa ses_device_isa(const ses_device *d);
-/* Name of a level, as options spell it: "ref", "avx2", ...; "unknown" if there is no such level. */
+/* Name of a level, as options spell it: "ref", "avx2", ...; "unknown" if isa is not a level. */
 const char *ses_isa_name(ses_isa isa);
 
 /* dtype of dense weights in inference; SES_REAL: unchanged. Always SES_REAL on a GPU. */

@@ -99,19 +99,20 @@ typedef enum {
 /* Instruction set levels of the CPU kernels of this architecture; each includes the ones before it.
  * SES_ISA_BEST, in options: the highest level of the machine. SES_ISA_REF: the plain C loops that define the
  * results. */
-#if defined __aarch64__
-typedef enum { SES_ISA_BEST, SES_ISA_REF, SES_ISA_NEON, SES_ISA_NEON_BF16, SES_ISA_COUNT } ses_isa;
-#else
 typedef enum {
     SES_ISA_BEST,
     SES_ISA_REF,
+#if defined __aarch64__
+    SES_ISA_NEON,
+    SES_ISA_NEON_BF16, /* BF16: products of bf16 numbers */
+#else
     SES_ISA_AVX2,
     SES_ISA_AVX512,
     SES_ISA_AVX512_BF16, /* AVX512_BF16: products of bf16 numbers */
     SES_ISA_AMX,         /* tiles: AMX_INT8 and AMX_BF16 */
+#endif
     SES_ISA_COUNT
 } ses_isa;
-#endif
 
 /* Label that a loss ignores, PyTorch's ignore_index. */
 enum { SES_IGNORE_INDEX = -100 };

@@ -1,6 +1,8 @@
 /* Device: where models compute, with its threads. Models and pipelines keep their device open. */
 #include "binding.h"
 
+#include <stdio.h>
+
 static bool choose_dtype(const char *name, ses_dtype *out)
 {
     static const struct {

@@ -2,8 +2,6 @@
 #define _GNU_SOURCE
 #include "kernel.h"
 
-#include "sesame/device.h"
-
 #if defined SES_REF_ONLY
 /* no detection */
 #elif defined __x86_64__

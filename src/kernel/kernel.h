@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "base/thread_pool.h"
+#include "sesame/device.h"
 #include "sesame/tensor.h"
 
 #include <math.h>
