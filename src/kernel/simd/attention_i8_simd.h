@@ -107,7 +107,7 @@ static void pack_keys(const i8_chunk *f)
         vf_store(f->mask + j, vf_pad(vf_zero(), vf_set1(-INFINITY), present));
         vi_store(f->zp_correction + j, zp_correction_of(panel, width, f->quads));
         if (f->vnni == MATRIX && j + VF_LANES == first + width)
-            pack_quad_pairs(f->keys + first * 4 * f->quads, width, f->quads);
+            zip_panel(f->keys + first * 4 * f->quads, width, f->quads);
     }
 }
 

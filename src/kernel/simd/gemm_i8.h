@@ -354,7 +354,7 @@ static void pack_chunk(void *ctx, int64_t index, void *scratch)
             pack_columns(c, panel + 4 * v, width, j, n, scratch);
         vi_store(c->zp_correction + j, zp_correction_of(panel + 4 * v, width, quads));
     }
-    if (c->vnni == MATRIX) pack_quad_pairs(panel, width, quads);
+    if (c->vnni == MATRIX) zip_panel(panel, width, quads);
 }
 
 static void pack_b(ses_exec *x, void *packed, packing c)

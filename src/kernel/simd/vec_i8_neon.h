@@ -19,8 +19,12 @@ static inline vq vq_load(const void *a)
 /* sdot (FEAT_DotProd). Inline assembly, because the compiler flags of the file do not include it. */
 static inline __attribute__((always_inline)) vi vi_dot4(vi c, vq a, vi b)
 {
-    __asm__(".arch armv8.2-a+dotprod\n\tsdot %0.4s, %1.16b, %2.4b[0]" : "+w"(c.lo) : "w"(b.lo), "w"(a));
-    __asm__(".arch armv8.2-a+dotprod\n\tsdot %0.4s, %1.16b, %2.4b[0]" : "+w"(c.hi) : "w"(b.hi), "w"(a));
+    __asm__(".arch armv8.2-a+dotprod+i8mm+bf16\n\tsdot %0.4s, %1.16b, %2.4b[0]"
+            : "+w"(c.lo)
+            : "w"(b.lo), "w"(a));
+    __asm__(".arch armv8.2-a+dotprod+i8mm+bf16\n\tsdot %0.4s, %1.16b, %2.4b[0]"
+            : "+w"(c.hi)
+            : "w"(b.hi), "w"(a));
     return c;
 }
 
@@ -32,35 +36,17 @@ static inline int has_vnni(void)
     return getauxval(AT_HWCAP2) & HAS_I8MM ? 2 : 1;
 }
 
-#define VI_MATRIX
-
-/* Eight bytes of each of two rows of A. */
-typedef int8x16_t vr;
-static inline vr vr_load(const void *first, const void *second)
-{
-    return vcombine_s8(vld1_s8(first), vld1_s8(second));
-}
 /* c + products of two rows with four columns, 2 x 2 sums in each register. */
 static inline __attribute__((always_inline)) vi vi_matrix(vi c, vr a, vi b)
 {
-    __asm__(".arch armv8.2-a+i8mm\n\tsmmla %0.4s, %1.16b, %2.16b" : "+w"(c.lo) : "w"(a), "w"(b.lo));
-    __asm__(".arch armv8.2-a+i8mm\n\tsmmla %0.4s, %1.16b, %2.16b" : "+w"(c.hi) : "w"(a), "w"(b.hi));
+    __asm__(".arch armv8.2-a+dotprod+i8mm+bf16\n\tsmmla %0.4s, %1.16b, %2.16b"
+            : "+w"(c.lo)
+            : "w"(a), "w"(b.lo));
+    __asm__(".arch armv8.2-a+dotprod+i8mm+bf16\n\tsmmla %0.4s, %1.16b, %2.16b"
+            : "+w"(c.hi)
+            : "w"(a), "w"(b.hi));
     return c;
 }
-/* a: the sums of columns 0 .. 3, b: of columns 4 .. 7. They become the first and the second row. */
-static inline void vi_blocks_to_rows(vi *a, vi *b)
-{
-    vi first = { vi_low_pairs(a->lo, a->hi), vi_low_pairs(b->lo, b->hi) };
-    *b = (vi){ vi_high_pairs(a->lo, a->hi), vi_high_pairs(b->lo, b->hi) };
-    *a = first;
-}
-/* Stores the lanes of a and b alternately. */
-static inline void vi_store_zipped(void *p, vi a, vi b)
-{
-    vi_store(p, (vi){ vzip1q_s32(a.lo, b.lo), vzip2q_s32(a.lo, b.lo) });
-    vi_store((char *)p + 32, (vi){ vzip1q_s32(a.hi, b.hi), vzip2q_s32(a.hi, b.hi) });
-}
-
 /* The two int16 of every lane: the first ones of all lanes, the second ones of all lanes. */
 typedef struct vi_words {
     int16x8_t even, odd;
