@@ -40,7 +40,7 @@ endif()
 check_pie_supported(LANGUAGES C)
 add_link_options(-Wl,-z,relro,-z,now)
 
-# gcc 12 for aarch64 stops with an internal error where it vectorizes loops over fmax: they call the C library there.
+# gcc 12 for aarch64 stops with an internal error if it vectorizes loops over fmax; then they call the C library.
 set(CMAKE_REQUIRED_FLAGS "-O3")
 check_c_source_compiles("
   #include <math.h>

@@ -45,7 +45,8 @@ static void set_threads(void *lib, const char *name, int threads)
 
 void ses_gemm_peers_open(ses_gemm_peer out[SES_GEMM_PEERS], int threads, ses_isa isa)
 {
-    if (!strcmp(ses_isa_name(isa), "avx2")) { /* equal terms; both libraries read these once, on load or on the first call */
+    if (!strcmp(ses_isa_name(isa),
+                "avx2")) { /* equal terms; both libraries read these once, on load or on the first call */
         setenv("OPENBLAS_CORETYPE", "Haswell", 1);
         setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
         setenv("DNNL_MAX_CPU_ISA", "AVX2", 1);

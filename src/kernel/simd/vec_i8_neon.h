@@ -67,7 +67,7 @@ static inline vi vi_dot2(vi c, vq a, vi_words b)
 }
 static inline vi vi_dot2_plain(vi c, vq a, vi_words b) { return vi_dot2(c, a, b); }
 
-/* Without sdot: products as int16, of which two fit (2 * 127 * 128 < 2^15), then sums of two. */
+/* The alternative to sdot: products as int16; the sum of two fits, 2 * 127 * 128 < 2^15. */
 typedef vi vi_bytes;
 static inline vi_bytes vi_split_bytes(vi b) { return b; }
 static inline int32x4_t vi_dot4_plain4(int32x4_t c, int8x16_t a, int32x4_t b)

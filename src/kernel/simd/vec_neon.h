@@ -33,7 +33,7 @@ static inline void vf_store(float *p, vf a)
     vst1q_f32(p + 4, a.hi);
 }
 
-/* The first n < 4 numbers; there are no masked loads and stores. */
+/* The first n < 4 numbers. NEON lacks masked loads and stores. */
 static inline float32x4_t vf_load_few(const float *p, int64_t n)
 {
     float32x4_t x = vdupq_n_f32(0);
