@@ -20,6 +20,9 @@
 typedef struct ses_exec {
     ses_thread_pool *pool;
     struct ses_cuda *cuda; /* cuda_context.h */
+    /* CPU: gemm, attention and attention_bwd round the operands of their products to bf16 (to nearest even)
+     * and sum in f32. Only ref and the levels with bf16 products honour it, see ses_isa_has_bf16. */
+    bool bf16;
 } ses_exec;
 
 /* Destination of an output or gradient. data NULL: not computed. accumulate: add to the present values.
@@ -39,7 +42,9 @@ typedef struct ses_dropout_spec {
 /* C = act(A B + bias), or C += A B, with A [m, k], B [k, n], C [m, n]:
  *     A(i,p) = a[i * a_row + p * a_col]   B(p,j) = b[p * b_row + j * b_col]   C(i,j) = c[i * ldc + j]
  * packed: B from gemm_pack, or NULL. It saves packing B on the fly. The result has the same bits; if
- * packed_dtype is not SES_REAL, the bits of a product with B rounded to it. */
+ * packed_dtype is not SES_REAL, the bits of a product with B rounded to it.
+ * ses_exec.bf16: A and B are rounded to bf16, unless B is packed in another type, and GELU may have an error
+ * of 2e-4 if pre_act is NULL. B must be packed and used with the same ses_exec.bf16. */
 typedef struct ses_gemm {
     int64_t m, n, k;
     ses_real *c;
@@ -413,6 +418,7 @@ typedef struct ses_kernels {
 
 /* Highest level that the CPU, the operating system and this build support. */
 ses_isa ses_isa_best(void);
+bool ses_isa_has_bf16(ses_isa isa);       /* kernels of this level honour ses_exec.bf16 */
 ses_kernels ses_kernels_cpu(ses_isa cap); /* best variant of each kernel up to level cap */
 /* CUDA kernels for f32 or bf16 activations. Defined in the CUDA module only (tensor/cuda_module.h). */
 ses_kernels ses_kernels_cuda(bool is_bf16);

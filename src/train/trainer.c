@@ -74,6 +74,12 @@ static bool check_models(const ses_trainer *t, ses_err *e)
         if (ses_store_device(s) != t->dev)
             return ses_fail(e, SES_EARG, "jointly trained models must share a device");
     }
+    if (t->dev->weight_dtype == SES_BF16 && !t->dev->exec.bf16)
+        return ses_fail(
+            e, SES_EUNSUPPORTED,
+            "bf16 training needs instructions for bf16 products, which the level %s lacks: train in "
+            "f32 (--dtype f32) or on a GPU (--device cuda)",
+            ses_isa_name(t->dev->isa));
     return true;
 }
 

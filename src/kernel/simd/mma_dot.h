@@ -1,0 +1,38 @@
+/* mma_bf16.h by dot products of pairs (vdpbf16ps): the register tile of gemm_tile.h with a pair in place of a
+ * float. */
+#ifndef SES_KERNEL_MMA_DOT_H
+#define SES_KERNEL_MMA_DOT_H
+
+enum {
+    MMA_ROWS = TILE_ROWS,
+    MMA_COLS = TILE_COLS,
+    MMA_LANES = VF_LANES,
+    MMA_DEPTH = 2,
+    MMA_A_BYTES = 384 << 10
+};
+
+#define mma_dot VF_NAME(ses_mma_dot)
+extern tile_direct_fn *const mma_dot[TILE_ROWS][TILE_VECS]; /* by rows - 1 and vectors - 1, as tile_direct */
+
+typedef struct mma {
+    char unused;
+} mma;
+
+static inline mma mma_begin(void) { return (mma){ 0 }; }
+static inline void mma_end(mma *m) { (void)m; }
+
+static inline void mma_block(mma *m, float *t, int64_t ldt, const uint16_t *a, int64_t lda,
+                             const uint16_t *panel, int64_t width, int64_t depth, int64_t rows)
+{
+    const void *pairs = a;
+    (void)m;
+    mma_dot[rows - 1][width / VF_LANES - 1](t, ldt, pairs, lda / 2, panel, depth / 2);
+}
+
+/* Panels stay as they are packed. */
+static inline void mma_arrange(uint16_t *panel, int64_t width, int64_t depth)
+{
+    (void)panel, (void)width, (void)depth;
+}
+
+#endif
