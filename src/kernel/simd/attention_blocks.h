@@ -35,8 +35,7 @@ static inline void bk_mul_across(bk_unit *u, float *y, int64_t ldy, bk_rows a, i
         bk_mul(u, y + j, ldy, a, i, rows, packed + j * bk_depth(dim), bk_width(n, j), dim);
 }
 
-/* Rows of the next block if `left` blocks share n rows evenly; blocks of n rows. */
-static inline int64_t bk_even_rows(int64_t n, int64_t left) { return (n + left - 1) / left; }
+/* Blocks of n rows. */
 static inline int64_t bk_count(int64_t n) { return (n + BK_ROWS - 1) / BK_ROWS; }
 
 #endif

@@ -307,7 +307,7 @@ static void for_blocks(forward *f, int64_t begin, int64_t end, block_fn *visit)
         }
         if (is_single) attend_one(f);
         for (int64_t i = 0, rows, left = is_single ? 0 : bk_count(f->n); left > 0; left--, i += rows) {
-            rows = bk_even_rows(f->n - i, left);
+            rows = bk_next(f->n - i, left);
             visit(f, i, rows);
         }
     }

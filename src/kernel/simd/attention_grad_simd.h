@@ -188,7 +188,7 @@ static void process_queries(const backward *b)
 {
     const ses_attn *a = &b->a;
     for (int64_t t = 0, rows, left = bk_count(b->nk); left > 0; left--, t += rows) {
-        rows = bk_even_rows(b->nk - t, left);
+        rows = bk_next(b->nk - t, left);
         bk_rows k = bk_take(b->rows_buffer, a->k + k_at(b, b->j + t), a->k_row, rows, a->dim);
         bk_mul_across(b->unit, b->p, SIDE, k, 0, rows, b->q_across, b->nq, 0, b->nq, a->dim);
         bk_rows v = bk_take(b->rows_buffer, a->v + v_at(b, b->j + t), a->v_row, rows, a->dim);

@@ -60,10 +60,9 @@ static inline void pack_pairs(uint16_t *y, const float *b, int64_t b_row, int64_
     mma_arrange(y, tile_round_up(n, MMA_LANES), mma_depth(k));
 }
 
-/* Packs A in rows: y[i * lda + p] = a[i * a_row + p * a_col] for i < m, p < k, zeros up to mma_depth(k).
- * lda: from mma_row_stride. */
-static inline void pack_rows(uint16_t *y, int64_t lda, const float *a, int64_t a_row, int64_t a_col,
-                             int64_t m, int64_t k)
+/* Packs A(i, p) = a[i * a_row + p * a_col] for i < m, p < k, with zeros up to mma_depth(k). y has room for
+ * whole blocks of rows, or m + 1 rows if that is less. */
+static inline void pack_rows(uint16_t *y, const float *a, int64_t a_row, int64_t a_col, int64_t m, int64_t k)
 {
     enum { STEP = 2 * VF_LANES };
     int64_t depth = mma_depth(k);
@@ -77,7 +76,8 @@ static inline void pack_rows(uint16_t *y, int64_t lda, const float *a, int64_t a
                                     get_some(at + a_col, p + 2 * q + 1 < k ? m - i : 0));
                 }
                 transpose_pairs(r);
-                for (int64_t q = 0; q < VF_LANES && i + q < m; q++) vi_store(y + (i + q) * lda + p, r[q]);
+                for (int64_t q = 0; q < VF_LANES && i + q < m; q++)
+                    vi_store(y + mma_a_index(i + q, p, depth), r[q]);
             }
         return;
     }
@@ -88,7 +88,7 @@ static inline void pack_rows(uint16_t *y, int64_t lda, const float *a, int64_t a
             vi row = a_col == 1 ? vb_row(get_some(at, left), get_some(at + VF_LANES, left - VF_LANES))
                                 : vb_row(get_spread(at, a_col, left),
                                          get_spread(at + VF_LANES * a_col, a_col, left - VF_LANES));
-            vi_store(y + i * lda + p, row);
+            vi_store(y + mma_a_index(i, p, depth), row);
         }
 }
 

@@ -2,7 +2,7 @@
  * written over the names below; blocks_bf16.h defines them for operands rounded to bf16. A block product has up
  * to BK_ROWS rows; panels have up to BK_COLS columns, multiples of BK_LANES.
  *
- *     bk_rows      rows of a left operand: row i is at data + i row
+ *     bk_rows      rows of a left operand; in products they begin at a multiple of BK_ROWS or with bk_next
  *     bk_depth(k)  rows of k that a panel has room for */
 #ifndef SES_KERNEL_BLOCKS_F32_H
 #define SES_KERNEL_BLOCKS_F32_H
@@ -29,6 +29,8 @@ typedef struct bk_unit { /* what the products of a thread need */
 static inline bk_unit bk_begin(void) { return (bk_unit){ 0 }; }
 static inline void bk_end(bk_unit *u) { (void)u; }
 static inline int64_t bk_depth(int64_t k) { return k; }
+/* Rows of the next block if `left` blocks cover n rows. */
+static inline int64_t bk_next(int64_t n, int64_t left) { return even_rows(n, left); }
 static inline int64_t bk_width(int64_t n, int64_t j) { return panel_width(n, j); }
 
 /* n rows of k floats of x as a left operand. buffer: [n][k + BK_ROOM] floats */

@@ -9,8 +9,7 @@
 
 enum {
     PASS = 4096,    /* a multiple of MMA_DEPTH */
-    MIN_ROWS = 64,  /* rows per chunk, if there are as many */
-    MAX_ROWS = 256, /* and at most */
+    MAX_ROWS = 256, /* rows per chunk */
     CHUNKS = 3,     /* chunks per thread */
     WORK = 1 << 20, /* multiply-adds per chunk */
 };
@@ -40,11 +39,12 @@ static pass pass_at(int64_t k, int64_t begin)
 static void run_panel(mma *m, const ses_gemm *g, pass s, const uint16_t *a, const uint16_t *panel, int64_t i,
                       int64_t end, int64_t j)
 {
-    int64_t depth = mma_depth(s.k), lda = mma_row_stride(depth), cols = tile_min(MMA_COLS, g->n - j);
+    int64_t depth = mma_depth(s.k), cols = tile_min(MMA_COLS, g->n - j), first = i;
     float tile[MMA_ROWS * MMA_COLS];
-    for (int64_t rows; i < end; i += rows, a += rows * lda) {
-        rows = tile_min(MMA_ROWS, end - i);
-        mma_block(m, tile, MMA_COLS, a, lda, panel, mma_width(g->n, j), depth, rows);
+    for (; i < end; i += MMA_ROWS) {
+        int64_t rows = tile_min(MMA_ROWS, end - i);
+        mma_block(m, tile, MMA_COLS, a + mma_a_index(i - first, 0, depth), panel, mma_width(g->n, j), depth,
+                  rows);
         tile_store(g, s.position, tile, i, rows, j, cols, !g->pre_act);
     }
 }
@@ -55,8 +55,7 @@ static void run_pass(mma *m, const job *b, pass s, int64_t index, uint16_t *scra
     int64_t i = index / b->groups * b->rows, end = tile_min(g->m, i + b->rows);
     int64_t j = index % b->groups * b->group * MMA_COLS, j_end = tile_min(g->n, j + b->group * MMA_COLS);
     uint16_t *buffer = scratch, *rows = scratch + MMA_COLS * PASS;
-    pack_rows(rows, mma_row_stride(mma_depth(s.k)), g->a + i * g->a_row + s.begin * g->a_col, g->a_row,
-              g->a_col, end - i, s.k);
+    pack_rows(rows, g->a + i * g->a_row + s.begin * g->a_col, g->a_row, g->a_col, end - i, s.k);
     for (; j < j_end; j += MMA_COLS) {
         const uint16_t *panel = buffer;
         if (g->packed)
@@ -86,7 +85,7 @@ static job job_of(const ses_gemm *g, int64_t threads)
 {
     int64_t panels = (g->n + MMA_COLS - 1) / MMA_COLS, k = tile_min(g->k, PASS) + 1;
     int64_t most = tile_min(MAX_ROWS, MMA_A_BYTES / (2 * k)), even = (g->m + 2 * threads - 1) / (2 * threads);
-    int64_t rows = tile_min(even > MIN_ROWS || threads == 1 ? even : MIN_ROWS, most);
+    int64_t rows = tile_min(even > MMA_MIN_ROWS || threads == 1 ? even : MMA_MIN_ROWS, most);
     job b = { .g = *g, .rows = tile_round_up(rows > 0 ? rows : 1, MMA_ROWS) };
     b.blocks = (g->m + b.rows - 1) / b.rows;
     int64_t wanted = threads > 1 ? (CHUNKS * threads + b.blocks - 1) / b.blocks : 1;

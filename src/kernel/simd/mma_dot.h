@@ -8,7 +8,8 @@ enum {
     MMA_COLS = TILE_COLS,
     MMA_LANES = VF_LANES,
     MMA_DEPTH = 2,
-    MMA_A_BYTES = 384 << 10
+    MMA_A_BYTES = 384 << 10, /* of the rows of a chunk: part of the L2 cache */
+    MMA_MIN_ROWS = 64,       /* rows of a chunk, if there are as many */
 };
 
 #define mma_dot VF_NAME(ses_mma_dot)
@@ -18,15 +19,18 @@ typedef struct mma {
     char unused;
 } mma;
 
+/* A is row-major. */
+static inline int64_t mma_a_index(int64_t i, int64_t p, int64_t depth) { return i * mma_row_stride(depth) + p; }
+
 static inline mma mma_begin(void) { return (mma){ 0 }; }
 static inline void mma_end(mma *m) { (void)m; }
 
-static inline void mma_block(mma *m, float *t, int64_t ldt, const uint16_t *a, int64_t lda,
-                             const uint16_t *panel, int64_t width, int64_t depth, int64_t rows)
+static inline void mma_block(mma *m, float *t, int64_t ldt, const uint16_t *a, const uint16_t *panel,
+                             int64_t width, int64_t depth, int64_t rows)
 {
     const void *pairs = a;
     (void)m;
-    mma_dot[rows - 1][width / VF_LANES - 1](t, ldt, pairs, lda / 2, panel, depth / 2);
+    mma_dot[rows - 1][width / VF_LANES - 1](t, ldt, pairs, mma_row_stride(depth) / 2, panel, depth / 2);
 }
 
 /* Panels stay as they are packed. */

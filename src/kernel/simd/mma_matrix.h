@@ -9,7 +9,8 @@ enum {
     MMA_COLS = TILE_COLS,
     MMA_LANES = VF_LANES,
     MMA_DEPTH = 4,
-    MMA_A_BYTES = 384 << 10
+    MMA_A_BYTES = 384 << 10, /* of the rows of a chunk: part of the L2 cache */
+    MMA_MIN_ROWS = 64,       /* rows of a chunk, if there are as many */
 };
 
 #define mma_tile VF_NAME(ses_mma_tile)
@@ -18,6 +19,9 @@ extern tile_direct_fn *const mma_tile[TILE_ROWS][TILE_VECS]; /* by rows - 1 and 
 typedef struct mma {
     char unused;
 } mma;
+
+/* A is row-major. */
+static inline int64_t mma_a_index(int64_t i, int64_t p, int64_t depth) { return i * mma_row_stride(depth) + p; }
 
 static inline mma mma_begin(void) { return (mma){ 0 }; }
 static inline void mma_end(mma *m) { (void)m; }
@@ -28,12 +32,12 @@ static inline void mma_arrange(uint16_t *panel, int64_t width, int64_t depth)
     zip_steps(panel, width, depth / 2);
 }
 
-static inline void mma_block(mma *m, float *t, int64_t ldt, const uint16_t *a, int64_t lda,
-                             const uint16_t *panel, int64_t width, int64_t depth, int64_t rows)
+static inline void mma_block(mma *m, float *t, int64_t ldt, const uint16_t *a, const uint16_t *panel,
+                             int64_t width, int64_t depth, int64_t rows)
 {
     const void *pairs = a;
     (void)m;
-    mma_tile[rows - 1][width / VF_LANES - 1](t, ldt, pairs, lda / 2, panel, depth / 4);
+    mma_tile[rows - 1][width / VF_LANES - 1](t, ldt, pairs, mma_row_stride(depth) / 2, panel, depth / 4);
 }
 
 #endif
