@@ -5,6 +5,7 @@
  * panels; the partitioning does not change any bit. */
 #include "base/half.h"
 #include "gemm_epilogue.h"
+#include "gemm_narrow.h"
 #include "gemm_pack.h"
 
 enum {
@@ -27,6 +28,7 @@ typedef struct job {
     int64_t groups; /* chunks per block of rows */
     bool strips;    /* A is packed */
     bool half;      /* tiles convert 16-bit B themselves: there is only one tile of rows */
+    bool narrow;    /* sums are in double, see gemm_narrow.h */
 } job;
 
 /* A range of k. */
@@ -49,6 +51,20 @@ VF_INLINE void prefetch_tile(const ses_gemm *g, int64_t i, int64_t rows, int64_t
         const float *c = g->c + r * g->ldc + j;
         for (int64_t at = 0; at < cols; at += LINE) prefetch_write(c + at);
         prefetch_write(c + cols - 1);
+    }
+}
+
+/* run_panel for a narrow B. */
+static void run_narrow_panel(const job *b, const float *panel, int64_t i, int64_t end, int64_t j)
+{
+    float tile[TILE_ROWS * TILE_COLS];
+    ses_gemm rest = b->g; /* what the epilogue has left to do */
+    rest.bias = NULL, rest.accumulate = false;
+    for (; i < end; i += TILE_ROWS) {
+        int64_t rows = tile_min(TILE_ROWS, end - i);
+        narrow_tile(tile, &b->g, panel, i, rows, j);
+        tile_store(&rest, (tile_pass){ true, true }, tile, i, rows, j, tile_min(TILE_COLS, rest.n - j),
+                   false);
     }
 }
 
@@ -103,7 +119,10 @@ static void run_pass(const job *b, pass s, int64_t i, int64_t end, int64_t j, in
         else
             pack_panel(buffer, g->b + s.begin * g->b_row + j * g->b_col, g->b_row, g->b_col,
                        tile_min(TILE_COLS, g->n - j), s.k);
-        run_panel(b, s, strips, panel, i, end, j);
+        if (b->narrow)
+            run_narrow_panel(b, panel, i, end, j);
+        else
+            run_panel(b, s, strips, panel, i, end, j);
     }
 }
 
@@ -126,8 +145,9 @@ static void run_chunk(void *ctx, int64_t index, void *scratch)
 void VF_NAME(ses_k_gemm)(ses_exec *x, const ses_gemm *g)
 {
     if (g->m <= 0 || g->n <= 0) return;
-    job b = { .g = *g, .strips = g->a_col != 1 };
-    b.half = g->packed && g->packed_dtype != SES_F32 && !b.strips && g->m <= TILE_ROWS;
+    job b = { .g = *g, .narrow = is_narrow(g) };
+    b.strips = g->a_col != 1 && !b.narrow;
+    b.half = g->packed && g->packed_dtype != SES_F32 && !b.strips && !b.narrow && g->m <= TILE_ROWS;
     int64_t panels = (g->n + TILE_COLS - 1) / TILE_COLS;
     int64_t rows = tile_min(g->m, b.strips ? STRIP_ROWS : g->packed ? PACKED_ROWS : ROWS);
     int64_t work = rows < FEW ? FEW : rows; /* few rows are limited by loading B */

@@ -18,6 +18,14 @@ VF_INLINE vf_pair add_square(vf_pair sum, void *ctx, int64_t i, int64_t left)
     return sum;
 }
 
+/* x (high + low) gain with the rounding errors of both products added back: one rounding in all. */
+VF_INLINE vf product3(vf x, vf high, vf low, vf gain)
+{
+    vf p = vf_mul(x, high), p_error = vf_fnma(x, low, vf_fnma(x, high, p)); /* too much in p */
+    vf y = vf_mul(p, gain);
+    return vf_sub(y, vf_fma(p_error, gain, vf_fnma(p, gain, y)));
+}
+
 static void rms_rows(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
@@ -26,11 +34,11 @@ static void rms_rows(void *ctx, int64_t chunk, void *scratch)
     for (int64_t row = r.begin; row < r.end; row++) {
         const float *a = f->a + row * f->cols;
         double rstd = 1 / sqrt(sum_row(f->cols, add_square, (void *)a).a / f->cols + f->eps);
-        vf vrstd = vf_set1((float)rstd);
+        vf high = vf_set1((float)rstd), low = vf_set1((float)(rstd - (double)(float)rstd));
         for (int64_t i = 0; i < f->cols; i += VF_LANES) {
             int64_t left = f->cols - i;
-            vf xhat = vf_mul(vf_get(a + i, left), vrstd);
-            vf_put(f->y + row * f->cols + i, vf_mul(xhat, vf_get(f->gain + i, left)), left);
+            vf y = product3(vf_get(a + i, left), high, low, vf_get(f->gain + i, left));
+            vf_put(f->y + row * f->cols + i, y, left);
         }
         if (f->stat) f->stat[row] = (float)rstd;
     }
