@@ -35,9 +35,9 @@ VF_INLINE void vd_store_floats(float *p, vd v)
 /* c + a x. The product of two floats is exact in double: fused or not, the bits are the same. */
 VF_INLINE vd vd_add_product(vd c, vd a, vd x)
 {
-#if defined __AVX512F__
+#if VF_LANES == 16 && defined __AVX512F__
     return (vd)_mm512_fmadd_pd((__m512d)a, (__m512d)x, (__m512d)c);
-#elif defined __FMA__
+#elif VF_LANES == 8 && defined __FMA__
     return (vd)_mm256_fmadd_pd((__m256d)a, (__m256d)x, (__m256d)c);
 #else
     return c + a * x;
