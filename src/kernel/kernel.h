@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "base/thread_pool.h"
+#include "blocks.h"
 #include "sesame/device.h"
 #include "sesame/tensor.h"
 
@@ -20,6 +21,7 @@
 typedef struct ses_exec {
     ses_thread_pool *pool;
     struct ses_cuda *cuda; /* cuda_context.h */
+    ses_blocks blocks;     /* block sizes of CPU kernels */
 } ses_exec;
 
 /* Destination of an output or gradient. data NULL: not computed. accumulate: add to the present values.
