@@ -449,9 +449,9 @@ static void test_large_scores(void)
 int main(void)
 {
     ses_err e = { 0 };
-    ses_exec x[3] = { { ses_thread_pool_new(1, &e), NULL },
-                      { ses_thread_pool_new(2, &e), NULL },
-                      { ses_thread_pool_new(3, &e), NULL } };
+    ses_exec x[3] = { { .pool = ses_thread_pool_new(1, &e) },
+                      { .pool = ses_thread_pool_new(2, &e) },
+                      { .pool = ses_thread_pool_new(3, &e) } };
     if (!CHECK(x[0].pool && x[1].pool && x[2].pool)) return check_report();
     for (int bf16 = 0; bf16 < 2; bf16++) {
         for (int i = 0; i < 3; i++) x[i].bf16 = bf16;

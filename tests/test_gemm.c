@@ -212,6 +212,63 @@ static void test_bits(ses_exec pool[3])
     problem_free(&p), problem_free(&t);
 }
 
+/* One random number of 1 .. max. */
+static int random_size(uint64_t i, uint32_t max)
+{
+    return 1 + (int)(ses_rand32((ses_rng_key){ 7, 0, 0 }, i) % max);
+}
+
+/* Block sizes do not change a bit, in any layout. */
+static void test_blocks(ses_exec *x)
+{
+    static const layout of_a[] = { ROW_MAJOR, ROW_MAJOR, TRANSPOSED },
+                        of_b[] = { TRANSPOSED, ROW_MAJOR, ROW_MAJOR };
+    enum { M = 150, N = 205, K = 1601, ROUNDS = 12, FORMS = 5 };
+    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++)
+        for (int form = 0; form < FORMS; form++) { /* three layouts, packed f32, packed f16 */
+            ses_kernels k = ses_kernels_cpu((ses_isa)isa);
+            problem p;
+            problem_new(&p, M, N, K, of_a[form % 3], of_b[form % 3], false);
+            float *first = malloc(p.c_count * sizeof *first), *packed = NULL;
+            if (form > 2) {
+                packed = malloc((size_t)k.gemm_pack_size(N, K) * sizeof *packed);
+                p.g.packed = packed, p.g.packed_dtype = form == 3 ? SES_F32 : SES_F16;
+                p.g.a = p.a, p.g.a_row = K, p.g.a_col = 1;
+                k.gemm_pack(x, packed, p.g.packed_dtype, p.b, p.g.b_row, p.g.b_col, N, K);
+            }
+            for (int round = 0; round <= ROUNDS; round++) {
+                uint64_t at = (uint64_t)(8 * (round + ROUNDS * form));
+                ses_exec y = { .pool = x->pool, .bf16 = x->bf16 };
+                if (round)
+                    y.blocks =
+                        (ses_blocks){ random_size(at, 200), random_size(at + 1, 200),
+                                      random_size(at + 2, 200), random_size(at + 3, 300), round % 2 == 0 };
+                memset(p.c, 0, p.c_count * sizeof *p.c);
+                k.gemm(&y, &p.g);
+                if (!round) memcpy(first, p.c, p.c_count * sizeof *first);
+                CHECK_MSG(!memcmp(first, p.c, p.c_count * sizeof *first), "%s, form %d, round %d",
+                          ses_isa_name((ses_isa)isa), form, round);
+            }
+            free(first), free(packed);
+            problem_free(&p);
+        }
+}
+
+static void test_block_sizes(void)
+{
+    ses_cpu_caches zen = { 32 << 10, 1 << 20, 32 << 20 }, unknown = { 0 }, odd = { 1, SIZE_MAX, 3 };
+    ses_blocks b = ses_blocks_of_caches(zen), standard = ses_blocks_complete((ses_blocks){ 0 });
+    CHECK(!memcmp(&b, &standard, sizeof b));
+    b = ses_blocks_of_caches(unknown);
+    CHECK(!memcmp(&b, &standard, sizeof b));
+    b = ses_blocks_of_caches(odd);
+    CHECK(!memcmp(&b, &standard, sizeof b));
+    zen.l2 *= 2;
+    CHECK(ses_blocks_of_caches(zen).far_memory && !standard.far_memory);
+    b = ses_blocks_complete((ses_blocks){ .strip_rows = 1 << 30, .rows = -5 });
+    CHECK(b.strip_rows <= 1024 && b.rows == standard.rows);
+}
+
 /* No rows or no columns: nothing is written. k = 0: the sums are zero. */
 static void test_empty(ses_exec *x)
 {
@@ -279,9 +336,9 @@ static void test_rounding(ses_exec *x)
 int main(void)
 {
     ses_err e = { 0 };
-    ses_exec x[3] = { { ses_thread_pool_new(1, &e), NULL },
-                      { ses_thread_pool_new(2, &e), NULL },
-                      { ses_thread_pool_new(3, &e), NULL } };
+    ses_exec x[3] = { { .pool = ses_thread_pool_new(1, &e) },
+                      { .pool = ses_thread_pool_new(2, &e) },
+                      { .pool = ses_thread_pool_new(3, &e) } };
     if (!CHECK(x[0].pool && x[1].pool && x[2].pool)) return check_report();
     for (int bf16 = 0; bf16 < 2; bf16++) {
         for (int i = 0; i < 3; i++) x[i].bf16 = bf16;
@@ -289,9 +346,11 @@ int main(void)
         test_large(&x[1]);
         test_epilogues(&x[1]);
         test_bits(x);
+        test_blocks(&x[1]);
         test_nan(&x[0]);
         test_empty(&x[1]);
     }
+    test_block_sizes();
     test_rounding(&x[1]);
     for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++)
         CHECK(ses_peak_gflops((ses_isa)isa, 0.002) > 0.01);

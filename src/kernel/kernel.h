@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "base/thread_pool.h"
+#include "blocks.h"
 #include "sesame/device.h"
 #include "sesame/tensor.h"
 
@@ -23,6 +24,7 @@ typedef struct ses_exec {
     /* CPU: gemm, attention and attention_bwd round the operands of their products to bf16 (to nearest even)
      * and sum in f32. Only ref and the levels with bf16 products honour it, see ses_isa_has_bf16. */
     bool bf16;
+    ses_blocks blocks;     /* block sizes of CPU kernels */
 } ses_exec;
 
 /* Destination of an output or gradient. data NULL: not computed. accumulate: add to the present values.

@@ -31,6 +31,7 @@ static inline void bk_pack_along(bk_num *y, const float *x, int64_t row, int64_t
 static inline void bk_mul_across(bk_unit *u, float *y, int64_t ldy, bk_rows a, int64_t i, int64_t rows,
                                  const bk_num *packed, int64_t n, int64_t begin, int64_t end, int64_t dim)
 {
+    if (bk_mul_narrow(y, ldy, a, i, rows, packed, n, begin, end, dim)) return;
     for (int64_t j = begin; j < end; j += BK_COLS)
         bk_mul(u, y + j, ldy, a, i, rows, packed + j * bk_depth(dim), bk_width(n, j), dim);
 }

@@ -116,24 +116,32 @@ static ses_attn_range visible_keys(const forward *f, int64_t i)
     return v;
 }
 
-/* Turns the products of query i with keys begin .. end-1 into scores: scale, biases, -infinity for masked
- * keys. Returns the maximum. */
+/* `scores` stores scores divided by this factor. Scores without biases are stored as products: their
+ * exponent, product * scale - maximum, is rounded once. */
+static float score_factor(const ses_attn *a)
+{
+    return a->rel_bias || a->bias || !(a->scale > 0) ? 1 : a->scale;
+}
+
+/* Turns the products of query i with keys begin .. end-1 into scores / score_factor, -infinity for masked
+ * keys. Returns the largest score. */
 static float scores(const forward *f, float *s, int64_t i, int64_t begin, int64_t end)
 {
     const ses_attn *a = f->a;
     ses_attn_range visible = visible_keys(f, i);
     const float *rel_bias = a->rel_bias ? f->rel_bias + f->n - 1 - i : NULL;
     const float *bias = a->bias ? a->bias + f->part.probs + (f->i + i) * f->part.len_k + f->j : NULL;
-    vf scale = vf_set1(a->scale), none = vf_set1(-INFINITY), max_vec = none;
+    float factor = score_factor(a);
+    vf scale = vf_set1(a->scale / factor), none = vf_set1(-INFINITY), max_vec = none;
     for (int64_t v = begin; v < end; v += VF_LANES) {
-        vf x = vf_mul(vf_load(s + v), scale);
-        if (rel_bias) x = vf_add(x, vf_load(rel_bias + v));
+        vf x = vf_load(s + v);
+        x = rel_bias ? vf_fma(x, scale, vf_load(rel_bias + v)) : vf_mul(x, scale);
         if (bias) x = vf_add(x, vf_get(bias + v, f->m - v));
         x = select_lanes(x, none, visible.begin, visible.end, v);
         vf_store(s + v, x);
         max_vec = vf_max(max_vec, x);
     }
-    return vf_hmax(max_vec);
+    return vf_hmax(max_vec) * factor;
 }
 
 /* Turns scores into exponentials relative to the running maximum and applies dropout. Returns the factor that
@@ -143,9 +151,9 @@ static float exponentials(forward *f, float *s, int64_t i, int64_t begin, int64_
     const ses_attn *a = f->a;
     float prev = f->max[i], max = fmaxf(prev, scores(f, s, i, begin, end));
     float rescale = max == prev ? 1 : prev == -INFINITY ? 0 : expf(prev - max);
-    vf m = vf_set1(max == -INFINITY ? 0 : max), sum = vf_zero();
+    vf minus_max = vf_set1(max == -INFINITY ? 0 : -max), factor = vf_set1(score_factor(a)), sum = vf_zero();
     for (int64_t v = begin; v < end; v += VF_LANES) {
-        vf p = vf_exp(vf_sub(vf_load(s + v), m));
+        vf p = vf_exp(vf_fma(vf_load(s + v), factor, minus_max));
         sum = vf_add(sum, p);
         vf_store(s + v, p);
     }
@@ -261,10 +269,13 @@ static void finish(const forward *f)
 {
     const ses_attn *a = f->a;
     for (int64_t i = 0; i < f->n; i++) {
-        vf by = vf_set1(has_no_keys(f, i) ? 0 : 1 / f->sum[i]);
+        double inverse = has_no_keys(f, i) ? 0 : 1 / (double)f->sum[i];
+        vf high = vf_set1((float)inverse), low = vf_set1((float)(inverse - (double)(float)inverse));
         float *out = a->out + (f->part.q0 + f->i + i) * a->out_row + f->part.head * a->dim;
-        for (int64_t d = 0; d < a->dim; d += VF_LANES)
-            vf_put(out + d, vf_mul(vf_load(f->sum_v + i * f->ld + d), by), a->dim - d);
+        for (int64_t d = 0; d < a->dim; d += VF_LANES) {
+            vf x = vf_load(f->sum_v + i * f->ld + d);
+            vf_put(out + d, vf_fma(x, low, vf_mul(x, high)), a->dim - d);
+        }
         if (a->lse) a->lse[ses_attn_stat_index(a, f->part, f->i + i)] = f->max[i] + logf(f->sum[i]);
     }
 }
@@ -278,10 +289,11 @@ static void write_probs(forward *f, int64_t i, int64_t rows)
         float *s = f->scores + r * KEYS,
               *to = a->probs + f->part.probs + (f->i + i + r) * f->part.len_k + f->j;
         bool none = has_no_keys(f, i + r);
-        vf m = vf_set1(none ? 0 : f->max[i + r]), by = vf_set1(none ? 0 : 1 / f->sum[i + r]);
+        vf minus_max = vf_set1(none ? 0 : -f->max[i + r]), by = vf_set1(none ? 0 : 1 / f->sum[i + r]);
+        vf factor = vf_set1(score_factor(a));
         scores(f, s, i + r, 0, f->m);
         for (int64_t v = 0; v < f->m; v += VF_LANES)
-            vf_put(to + v, vf_mul(vf_exp(vf_sub(vf_load(s + v), m)), by), f->m - v);
+            vf_put(to + v, vf_mul(vf_exp(vf_fma(vf_load(s + v), factor, minus_max)), by), f->m - v);
     }
 }
 
@@ -294,7 +306,7 @@ static void for_blocks(forward *f, int64_t begin, int64_t end, block_fn *visit)
     for (f->j = begin / BK_COLS * BK_COLS; f->j < end; f->j += f->m) {
         f->m = tile_min(KEYS - f->j % KEYS, end - f->j);
         int64_t at = f->part.k0 + f->j, h = f->part.head;
-        bool is_single = !BK_ROUNDS && f->n == 1 && visit == attend_block;
+        bool is_single = f->n == 1 && visit == attend_block && bk_takes_single(a->dim);
         if (!is_single)
             bk_pack_across(f->keys, a->k + at * a->k_row + h * ses_attn_head_stride(a->k_head, a), a->k_row,
                            f->m, a->dim);

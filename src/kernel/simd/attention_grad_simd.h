@@ -173,10 +173,15 @@ static void probs_and_ds(const backward *b, int64_t t, int64_t r)
     vf scale = vf_set1(a->scale), keep = vf_set1(1);
     for (int64_t v = 0; v < b->nq; v += VF_LANES) {
         vf lse = vf_get(a->lse + stat + v, b->nq - v), delta = vf_get(b->g.delta + stat + v, b->nq - v);
-        vf x = vf_mul(vf_load(p + v), scale);
-        if (rel_bias) x = vf_add(x, vf_load(rel_bias + v));
-        if (bias) x = vf_add(x, vf_load(bias + v));
-        vf e = select_lanes(vf_exp(vf_sub(x, lse)), vf_zero(), queries.begin - b->i, end, v);
+        vf x = vf_load(p + v);
+        if (!rel_bias && !bias)
+            x = vf_fma(x, scale, vf_sub(vf_zero(), lse));
+        else {
+            x = rel_bias ? vf_fma(x, scale, vf_load(rel_bias + v)) : vf_mul(x, scale);
+            if (bias) x = vf_add(x, vf_load(bias + v));
+            x = vf_sub(x, lse);
+        }
+        vf e = select_lanes(vf_exp(x), vf_zero(), queries.begin - b->i, end, v);
         if (a->dropout > 0) keep = vf_load(b->keep + (t + r) * SIDE + v);
         vf_store(p + v, vf_mul(e, keep));
         vf_store(ds + v, vf_mul(e, vf_sub(vf_mul(keep, vf_load(dp + v)), delta)));

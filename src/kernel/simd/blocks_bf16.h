@@ -5,7 +5,7 @@
 #include "bf16_pack.h"
 #include "gemm_pack.h"
 
-enum { BK_ROWS = MMA_ROWS, BK_COLS = MMA_COLS, BK_LANES = MMA_LANES, BK_ROUNDS = 1, BK_ROOM = 32 };
+enum { BK_ROWS = MMA_ROWS, BK_COLS = MMA_COLS, BK_LANES = MMA_LANES, BK_ROOM = 32 };
 
 typedef uint16_t bk_num;
 typedef struct bk_rows {
@@ -39,6 +39,19 @@ static inline void bk_mul(bk_unit *u, float *t, int64_t ldt, bk_rows a, int64_t 
                           const bk_num *panel, int64_t width, int64_t k)
 {
     mma_block(u, t, ldt, a.data + mma_a_index(i, 0, a.row), panel, width, mma_depth(k), rows);
+}
+
+static inline bool bk_takes_single(int64_t dim)
+{
+    (void)dim;
+    return false;
+}
+
+static inline bool bk_mul_narrow(float *y, int64_t ldy, bk_rows a, int64_t i, int64_t rows,
+                                 const bk_num *packed, int64_t n, int64_t begin, int64_t end, int64_t dim)
+{
+    (void)y, (void)ldy, (void)a, (void)i, (void)rows, (void)packed, (void)n, (void)begin, (void)end, (void)dim;
+    return false;
 }
 
 static inline void bk_turn(bk_num *y, const float *x, int64_t row, int64_t n, int64_t k)

@@ -13,8 +13,7 @@ enum {
     BK_ROWS = TILE_ROWS,
     BK_COLS = TILE_COLS,
     BK_LANES = VF_LANES,
-    BK_ROUNDS = 0, /* bk_take copies the rows */
-    BK_ROOM = 32,  /* see bk_take, bk_turn */
+    BK_ROOM = 32, /* see bk_take, bk_turn */
 };
 
 typedef float bk_num;
@@ -52,6 +51,18 @@ static inline void bk_mul(bk_unit *u, float *t, int64_t ldt, bk_rows a, int64_t 
 {
     (void)u;
     tile_direct[rows - 1][width / VF_LANES - 1](t, ldt, a.data + i * a.row, a.row, panel, k);
+}
+
+/* One query is multiplied without packing keys and values. */
+static inline bool bk_takes_single(int64_t dim) { return !is_narrow_head(dim); }
+
+/* bk_mul_across for narrow heads; false: this head is not narrow. */
+static inline bool bk_mul_narrow(float *y, int64_t ldy, bk_rows a, int64_t i, int64_t rows,
+                                 const bk_num *packed, int64_t n, int64_t begin, int64_t end, int64_t dim)
+{
+    ses_gemm g = { .n = n, .k = dim, .a = a.data + i * a.row, .a_row = a.row, .a_col = 1 };
+    if (is_narrow_head(dim)) mul_across_narrow(y, ldy, &g, rows, packed, begin, end);
+    return is_narrow_head(dim);
 }
 
 /* x' as a left operand of n rows and k columns, x [k][row]. y: [n][k + BK_ROOM] floats */

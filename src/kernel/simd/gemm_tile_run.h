@@ -29,14 +29,35 @@ VF_INLINE void tile_step(vf c[TILE_ROWS][TILE_VECS], const float *const a[3], in
     }
 }
 
+/* Prefetching of B. FAR: to the L2 cache, for a panel read from memory. NEAR: to the L1 cache, for a panel in
+ * the L2 cache. NEXT: NEAR, and TILE_NEXT_LINES lines of the next panel to the L2 cache with every UNROLL
+ * rows of this one. */
+enum { UNROLL = 4, LINE = 64, FAR = 0, NEAR, NEXT };
+
+VF_INLINE void tile_prefetch(const char *b, const char *next, const int rows, const int bytes,
+                             const int prefetch)
+{
+    const int ahead = prefetch != FAR ? 3 << 10 : rows > 3 ? 9 << 10 : 6 << 10;
+    TILE_UNROLL for (int at = 0; at < bytes; at += LINE)
+    {
+        if (prefetch == FAR)
+            __builtin_prefetch(b + ahead + at, 0, 2);
+        else
+            __builtin_prefetch(b + ahead + at, 0, 3);
+    }
+    TILE_UNROLL for (int i = 0; prefetch == NEXT && i < TILE_NEXT_LINES; i++)
+    {
+        __builtin_prefetch(next + i * LINE, 0, 2);
+    }
+}
+
 /* t[i][j] = sum_p a[i * a_row + p * a_col] b[p][j], for `rows` rows and `vecs` vectors of columns. */
 VF_INLINE void tile_run(float *t, int64_t ldt, const float *a, int64_t a_row, int64_t a_col,
-                        const void *panel, int64_t k, const int rows, const int vecs, const ses_dtype dtype)
+                        const void *panel, int64_t k, const void *next_panel, const int rows, const int vecs,
+                        const ses_dtype dtype, const int prefetch)
 {
-    enum { UNROLL = 4, LINE = 64 };
-    const int ahead = rows > 3 ? 9 << 10 : 6 << 10;                /* prefetch distance in bytes of B */
     const int step = vecs * VF_LANES * (dtype == SES_F32 ? 4 : 2); /* bytes per row of the panel */
-    const char *b = panel;
+    const char *b = panel, *next = next_panel;
     vf c[TILE_ROWS][TILE_VECS];
     TILE_UNROLL for (int i = 0; i < rows; i++)
     {
@@ -49,10 +70,8 @@ VF_INLINE void tile_run(float *t, int64_t ldt, const float *a, int64_t a_row, in
             const float *at[3] = { r[0] + u * a_col, r[1] + u * a_col, r[2] + u * a_col };
             tile_step(c, at, a_row, b + u * step, rows, vecs, dtype);
         }
-        TILE_UNROLL for (int at = 0; at < UNROLL * step; at += LINE)
-        {
-            __builtin_prefetch(b + ahead + at, 0, 2);
-        }
+        tile_prefetch(b, next, rows, UNROLL * step, prefetch);
+        if (prefetch == NEXT) next += TILE_NEXT_LINES * LINE;
         b += UNROLL * step;
         TILE_UNROLL for (int i = 0; i < 3; i++) r[i] += UNROLL * a_col;
     }

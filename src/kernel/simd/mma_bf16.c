@@ -10,7 +10,7 @@
     static void name##_##rows##x##vecs(float *t, int64_t ldt, const float *a, int64_t a_row, const void *b, \
                                        int64_t k)                                                           \
     {                                                                                                       \
-        tile_run(t, ldt, a, a_row, 1, b, k, rows, vecs, form);                                              \
+        tile_run(t, ldt, a, a_row, 1, b, k, NULL, rows, vecs, form, FAR);                                   \
     }
 
 TILE_ALL(dot, SES_F32)
