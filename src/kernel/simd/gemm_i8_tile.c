@@ -101,6 +101,7 @@ VF_INLINE void block_sum(block_state *s, const i8_block *in, int64_t rows, const
     const uint8_t *a = in->a;
     const int8_t *b = in->b, *next = in->next;
     int32_t *sum = s->sum[s->at];
+    const bool ahead = next != b; /* else there is nothing to prefetch */
     int64_t left = in->quads, some = ses_chunks(s->last.rows, 1 + left / STEP);
     mt_zero(t, MT_C00);
     if (right) mt_zero(t, MT_C01);
@@ -110,7 +111,8 @@ VF_INLINE void block_sum(block_state *s, const i8_block *in, int64_t rows, const
         BLOCK_STEP(t, a, a_row, b, b_row, lower, right);
         for (int64_t at = 0; in->stream && at < STEP * b_row; at += LINE_BYTES)
             __builtin_prefetch(b + AHEAD + at, 0, 2);
-        for (int64_t at = 0; at < STEP * LINE_BYTES; at += LINE_BYTES) __builtin_prefetch(next + at, 0, 2);
+        for (int64_t at = 0; ahead && at < STEP * LINE_BYTES; at += LINE_BYTES)
+            __builtin_prefetch(next + at, 0, 2);
         scale_some(s, some);
     }
     if (left > 0) { /* the last columns of A, filled with zeros */
