@@ -141,23 +141,35 @@ enum { MAX_THREADS = 1024 };
 
 typedef struct peak_ctx {
     ses_isa isa;
+    bool tiles, bf16;
     double seconds;
-    double rate[MAX_THREADS]; /* GFLOP/s per thread */
+    double rate[MAX_THREADS]; /* per thread */
 } peak_ctx;
 
 static void measure_peak(void *ctx, int64_t i, void *scratch)
 {
     (void)scratch;
     peak_ctx *p = ctx;
-    p->rate[i] = ses_peak_gflops(p->isa, p->seconds);
+    p->rate[i] = p->tiles ? ses_peak_tiles(p->isa, p->bf16, p->seconds) : ses_peak_gflops(p->isa, p->seconds);
+}
+
+static double sum_of_threads(ses_thread_pool *pool, peak_ctx *p, int threads)
+{
+    int n = threads < MAX_THREADS ? threads : MAX_THREADS;
+    double sum = 0;
+    ses_parallel_for(pool, n, measure_peak, p);
+    for (int i = 0; i < n; i++) sum += p->rate[i];
+    return sum;
 }
 
 double ses_machine_peak_gflops(ses_thread_pool *pool, ses_isa isa, int threads, double seconds)
 {
     peak_ctx p = { .isa = isa, .seconds = seconds };
-    int n = threads < MAX_THREADS ? threads : MAX_THREADS;
-    double sum = 0;
-    ses_parallel_for(pool, n, measure_peak, &p);
-    for (int i = 0; i < n; i++) sum += p.rate[i];
-    return sum;
+    return sum_of_threads(pool, &p, threads);
+}
+
+double ses_machine_peak_tiles(ses_thread_pool *pool, ses_isa isa, bool bf16, int threads, double seconds)
+{
+    peak_ctx p = { .isa = isa, .tiles = true, .bf16 = bf16, .seconds = seconds };
+    return sum_of_threads(pool, &p, threads);
 }

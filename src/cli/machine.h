@@ -29,5 +29,8 @@ double ses_memory_bandwidth(int threads, double seconds, ses_err *e);
 /* Multiply-adds in registers, the upper bound of any matrix product: sum over the threads of the pool,
  * which run at the same time for `seconds`, in GFLOP/s. threads: at most 1024. */
 double ses_machine_peak_gflops(struct ses_thread_pool *pool, ses_isa isa, int threads, double seconds);
+/* The same of products of tiles, int8 or bf16; 0 if the level has no tiles. */
+double ses_machine_peak_tiles(struct ses_thread_pool *pool, ses_isa isa, bool bf16, int threads,
+                              double seconds);
 
 #endif

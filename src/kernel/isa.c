@@ -6,6 +6,7 @@
 /* no detection */
 #elif defined __x86_64__
 #include <cpuid.h>
+#include <errno.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #elif defined __aarch64__
@@ -29,6 +30,16 @@ bool ses_isa_has_bf16(ses_isa isa)
 #endif
 }
 
+bool ses_isa_has_tiles(ses_isa isa)
+{
+#if defined __aarch64__
+    (void)isa;
+    return false;
+#else
+    return isa >= SES_ISA_AMX && isa < SES_ISA_COUNT;
+#endif
+}
+
 #if defined SES_REF_ONLY
 ses_isa ses_isa_best(void) { return SES_ISA_REF; }
 
@@ -36,25 +47,25 @@ ses_isa ses_isa_best(void) { return SES_ISA_REF; }
 
 static bool has_bit(unsigned x, int bit) { return x >> bit & 1; }
 
-/* The CPU has AMX with int8 and bf16 products, the operating system saves the tiles, and it lets this process
- * use them. Linux wants every process to ask; the answer holds for all its threads. */
-static bool amx_usable(void)
+/* Linux wants every process to ask for tiles; the answer holds for all its threads. */
+ses_amx_state ses_amx_detect(int *error)
 {
     enum { TILE = 24, INT8 = 25, BF16 = 22, OSXSAVE = 27 }; /* bits of CPUID leaf 7 EDX, leaf 1 ECX */
     enum { XCR0_TILES = 3 << 17, REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
     unsigned a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !has_bit(c, OSXSAVE)) return false;
+    *error = 0;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has_bit(d, TILE) || !has_bit(d, INT8) ||
         !has_bit(d, BF16))
-        return false;
+        return SES_AMX_ABSENT;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !has_bit(c, OSXSAVE)) return SES_AMX_NOT_SAVED;
     unsigned low, high;
     __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    if ((low & XCR0_TILES) != XCR0_TILES) return false;
+    if ((low & XCR0_TILES) != XCR0_TILES) return SES_AMX_NOT_SAVED;
 #if defined __linux__
-    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
-#else
-    return false;
+    if (syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0) return SES_AMX_READY;
+    *error = errno;
 #endif
+    return SES_AMX_DENIED;
 }
 
 ses_isa ses_isa_best(void)
@@ -65,7 +76,8 @@ ses_isa ses_isa_best(void)
                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
     if (!avx512) return avx2 ? SES_ISA_AVX2 : SES_ISA_REF;
     if (!__builtin_cpu_supports("avx512bf16")) return SES_ISA_AVX512;
-    return amx_usable() ? SES_ISA_AMX : SES_ISA_AVX512_BF16;
+    int error;
+    return ses_amx_detect(&error) == SES_AMX_READY ? SES_ISA_AMX : SES_ISA_AVX512_BF16;
 }
 
 #elif defined __aarch64__
@@ -78,4 +90,12 @@ ses_isa ses_isa_best(void)
 
 #else
 ses_isa ses_isa_best(void) { return SES_ISA_REF; }
+#endif
+
+#if defined SES_REF_ONLY || !defined __x86_64__
+ses_amx_state ses_amx_detect(int *error)
+{
+    *error = 0;
+    return SES_AMX_ABSENT;
+}
 #endif

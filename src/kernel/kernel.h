@@ -421,6 +421,15 @@ typedef struct ses_kernels {
 /* Highest level that the CPU, the operating system and this build support. */
 ses_isa ses_isa_best(void);
 bool ses_isa_has_bf16(ses_isa isa);       /* kernels of this level honour ses_exec.bf16 */
+/* Whether this process may use AMX. */
+typedef enum ses_amx_state {
+    SES_AMX_ABSENT,    /* the processor has no AMX with int8 and bf16 products */
+    SES_AMX_NOT_SAVED, /* the operating system does not save tiles when it switches threads */
+    SES_AMX_DENIED,    /* it does, but does not let this process use them */
+    SES_AMX_READY,
+} ses_amx_state;
+ses_amx_state ses_amx_detect(int *error); /* error: errno of a denial, or 0 */
+bool ses_isa_has_tiles(ses_isa isa);
 ses_kernels ses_kernels_cpu(ses_isa cap); /* best variant of each kernel up to level cap */
 /* CUDA kernels for f32 or bf16 activations. Defined in the CUDA module only (tensor/cuda_module.h). */
 ses_kernels ses_kernels_cuda(bool is_bf16);

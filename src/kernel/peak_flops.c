@@ -37,15 +37,39 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-double ses_peak_gflops(ses_isa isa, double seconds)
+static double tile_burst(ses_isa isa, bool bf16, int64_t rounds)
+{
+#if defined __x86_64__ && !defined SES_REF_ONLY
+    if (isa >= SES_ISA_AMX) return bf16 ? ses_peak_tiles_bf16_amx(rounds) : ses_peak_tiles_i8_amx(rounds);
+#endif
+    (void)isa, (void)bf16, (void)rounds;
+    return 0;
+}
+
+/* A kind of burst at a level. */
+typedef struct burst_kind {
+    ses_isa isa;
+    bool tiles, bf16;
+} burst_kind;
+
+/* The best rate of bursts within `seconds`, in 10^9 operations per second. */
+static double best_rate(burst_kind k, double seconds)
 {
     double begin = now(), t = begin, best = 0;
     float sink = 0;
     do {
-        double last = t, flop = burst(isa, ROUNDS, &sink);
+        double last = t,
+               operations = k.tiles ? tile_burst(k.isa, k.bf16, ROUNDS / 16) : burst(k.isa, ROUNDS, &sink);
         sink = 0;
         t = now();
-        if (t > last && flop / (t - last) > best) best = flop / (t - last);
-    } while (t - begin < seconds);
+        if (t > last && operations / (t - last) > best) best = operations / (t - last);
+    } while (t - begin < seconds && best > 0);
     return best * 1e-9;
+}
+
+double ses_peak_gflops(ses_isa isa, double seconds) { return best_rate((burst_kind){ .isa = isa }, seconds); }
+
+double ses_peak_tiles(ses_isa isa, bool bf16, double seconds)
+{
+    return best_rate((burst_kind){ .isa = isa, .tiles = true, .bf16 = bf16 }, seconds);
 }

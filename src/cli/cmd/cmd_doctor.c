@@ -1,5 +1,6 @@
 /* doctor: shows the hardware, the features in use and the peak speed. */
 #include "base/thread_pool.h"
+#include "cli/amx_report.h"
 #include "cli/build_info.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
@@ -55,15 +56,26 @@ typedef struct report {
     ses_gpu_setup gpu;
     ses_isa isa, best;
     int threads;
-    speed speed[4];
+    char amx[256];
+    speed speed[8];
     size_t n_speeds;
 } report;
 
+typedef enum peak_kind { PEAK_F32, PEAK_I8_TILES, PEAK_BF16_TILES, PEAKS } peak_kind;
+static const struct {
+    const char *what, *unit;
+} peak_name[PEAKS] = { { "multiply-add", "GFLOP/s" },
+                       { "int8 tiles", "GOP/s" },
+                       { "bf16 tiles", "GFLOP/s" } };
+
 /* Threads beyond the cores share them: their rates do not add up. */
-static double peak_gflops(ses_isa isa, int threads, int cores, double seconds, ses_err *e)
+static double peak(ses_isa isa, peak_kind kind, int threads, int cores, double seconds, ses_err *e)
 {
     ses_thread_pool *pool = ses_thread_pool_new(threads, e);
-    double sum = pool ? ses_machine_peak_gflops(pool, isa, threads, seconds) : 0;
+    double sum = 0;
+    if (pool && kind == PEAK_F32) sum = ses_machine_peak_gflops(pool, isa, threads, seconds);
+    if (pool && kind != PEAK_F32)
+        sum = ses_machine_peak_tiles(pool, isa, kind == PEAK_BF16_TILES, threads, seconds);
     ses_thread_pool_free(pool);
     return threads > cores ? sum * cores / threads : sum;
 }
@@ -72,12 +84,14 @@ static bool measure(report *r, double seconds, ses_err *e)
 {
     int counts[2] = { 1, r->threads };
     size_t n = r->threads > 1 ? 2 : 1;
-    double each = seconds / (double)(2 * n);
-    for (size_t i = 0; i < n; i++) {
-        double rate = peak_gflops(r->isa, counts[i], r->machine.usable, each, e);
-        if (e->code) return false;
-        r->speed[r->n_speeds++] = (speed){ "multiply-add", "GFLOP/s", counts[i], rate };
-    }
+    int peaks = ses_isa_has_tiles(r->isa) ? PEAKS : PEAK_F32 + 1;
+    double each = seconds / (double)((1 + (size_t)peaks) * n);
+    for (int kind = 0; kind < peaks; kind++)
+        for (size_t i = 0; i < n; i++) {
+            double rate = peak(r->isa, (peak_kind)kind, counts[i], r->machine.usable, each, e);
+            if (e->code) return false;
+            r->speed[r->n_speeds++] = (speed){ peak_name[kind].what, peak_name[kind].unit, counts[i], rate };
+        }
     for (size_t i = 0; i < n; i++) {
         double rate = ses_memory_bandwidth(counts[i], each, e);
         if (e->code) return false;
@@ -134,6 +148,7 @@ static void show_machine(const ses_call *c, const report *r)
         snprintf(text + n, sizeof text - (size_t)n, " as requested; the best available is %s",
                  ses_isa_name(r->best));
     show_line(c, "Kernels", text);
+    show_line(c, "AMX", r->amx);
     snprintf(text, sizeof text, "%d", r->threads);
     show_line(c, "Threads", text);
     for (size_t i = 0; i < r->n_features; i++) {
@@ -236,6 +251,7 @@ static void json_machine(ses_json_writer *w, const report *r)
     ses_json_member_string(w, "huge_pages", m->huge_mode);
     ses_json_member_string(w, "isa", ses_isa_name(r->isa));
     ses_json_member_string(w, "isa_best", ses_isa_name(r->best));
+    ses_json_member_string(w, "amx", r->amx);
     ses_json_member_uint(w, "threads", (uint64_t)r->threads);
 }
 
@@ -319,6 +335,9 @@ static bool run(ses_call *c, ses_err *e)
                  .isa = ses_compute_isa(&a->compute),
                  .best = ses_isa_best(),
                  .threads = ses_compute_threads(&a->compute) };
+    int error;
+    ses_amx_state amx = ses_amx_detect(&error);
+    ses_amx_text(r.amx, sizeof r.amx, amx, error, r.isa);
     r.n_features = ses_build_features(r.feature);
     ses_gpu_setup_detect(&r.gpu);
     if (!a->quick && !measure(&r, a->seconds, e)) return false;
@@ -346,8 +365,8 @@ const ses_command ses_command_doctor = {
         "Shows the processor and its features, the instruction set and threads in use, memory, "
         "optional libraries, what GPUs need (CUDA module, driver), GPUs, and the kernels implemented for "
         "each instruction set.\n\n"
-        "Measures multiply-adds in registers (the upper bound of any matrix product) and memory read "
-        "bandwidth, on one thread and on all.\n\n"
+        "Measures multiply-adds in registers (the upper bound of any matrix product), products of AMX tiles "
+        "and memory read bandwidth, on one thread and on all.\n\n"
         "With --mpi, started by mpirun, srun or torchrun, shows one table of all ranks: host, processor, "
         "instruction "
         "set, threads, GPU, libraries and memory. Differences that training refuses are marked. Measures the "

@@ -51,10 +51,10 @@ _Static_assert(WIDTH_I8 *DIM_I8 *(1 + VALUE_BYTES) + WIDTH_I8 * 16 +
 
 /* Packs the rows of values from key j on, of which `present` exist, at most VF_LANES: floats v, or quantized
  * rows q if v is NULL. by: factors from floats to int8. */
-static void pack_value_rows(const i8_chunk *f, const float *v, const uint8_t *q, const float *by, int64_t j,
-                            int64_t present);
+VF_INLINE void pack_value_rows(const i8_chunk *f, const float *v, const uint8_t *q, const float *by,
+                               int64_t j, int64_t present);
 /* Fills the room of values that pack_value_rows does not fill. */
-static void clear_values(const i8_chunk *f);
+VF_INLINE void clear_values(const i8_chunk *f);
 /* Computes all queries of the chunk. */
 static void attend_chunk(const i8_chunk *f);
 
@@ -231,8 +231,10 @@ static float *output_row(const i8_chunk *f, int64_t i)
 
 static void prefetch_output(const i8_chunk *f, int64_t i, int64_t rows)
 {
-    for (int64_t r = i; r < i + rows; r++)
-        for (int64_t d = 0; d < f->a->dim; d += LINE) prefetch_write(output_row(f, r) + d);
+    const float *out = output_row(f, i);
+    int64_t step = f->a->out_row, dim = f->a->dim;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t d = 0; d < dim; d += LINE) prefetch_write(out + r * step + d);
 }
 
 /* Chunk `index` of ses_attn_i8_supported calls. Returns false if it has more keys than int8 attention supports. */

@@ -23,10 +23,10 @@ VF_INLINE void pack_pair(const i8_chunk *f, const float *x, const uint8_t *q, co
     }
 }
 
-static void clear_values(const i8_chunk *f) { (void)f; }
+VF_INLINE void clear_values(const i8_chunk *f) { (void)f; }
 
-static void pack_value_rows(const i8_chunk *f, const float *v, const uint8_t *q, const float *by, int64_t j,
-                            int64_t present)
+VF_INLINE void pack_value_rows(const i8_chunk *f, const float *v, const uint8_t *q, const float *by,
+                               int64_t j, int64_t present)
 {
     for (int64_t i = 0; i < present; i += 2)
         pack_pair(f, v ? v + i * f->a->v_row : NULL, v ? NULL : q + i * 4 * f->quads, by + i, i + 1 < present,

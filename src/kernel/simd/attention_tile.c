@@ -36,8 +36,8 @@ static int8_t *value_group(const i8_chunk *f, int64_t group, int64_t d)
 
 /* Rows of tiles are quads of keys, in the order of vi_store_halves: quad l of the vector v of keys is row 4 l +
  * v. */
-static void pack_value_rows(const i8_chunk *f, const float *v, const uint8_t *q, const float *by, int64_t j,
-                            int64_t present)
+VF_INLINE void pack_value_rows(const i8_chunk *f, const float *v, const uint8_t *q, const float *by,
+                               int64_t j, int64_t present)
 {
     int64_t vector = j % MT_BYTES / VF_LANES;
     for (int64_t d = 0; d < f->a->dim; d += VF_LANES)
@@ -54,7 +54,7 @@ static void pack_value_rows(const i8_chunk *f, const float *v, const uint8_t *q,
 }
 
 /* Clears the rows of the last group that no key fills, and columns past the last one. */
-static void clear_values(const i8_chunk *f)
+VF_INLINE void clear_values(const i8_chunk *f)
 {
     int64_t sides = ses_chunks(f->a->dim, TILE_COLS);
     if (f->a->dim % TILE_COLS)
@@ -156,12 +156,13 @@ static void value_rows(const i8_chunk *f, mt_set *t, const float *by, int64_t i,
     mt_store(t, MT_C01, sum + TILE, MT_BYTES);
     mt_store(t, MT_C10, sum + 2 * TILE, MT_BYTES);
     mt_store(t, MT_C11, sum + 3 * TILE, MT_BYTES);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t v = 0; v < 2 && d + v * VF_LANES < f->a->dim; v++) {
+    float *out = output_row(f, i) + d;
+    int64_t left = f->a->dim - d;
+    for (int64_t r = 0; r < rows; r++, out += f->a->out_row)
+        for (int64_t v = 0; v < 2 && v * VF_LANES < left; v++) {
             const int32_t *at = sum + v * TILE + r * VF_LANES;
             vi c = vi_add(vi_shl(vi_load(at), 7), vi_load(at + 2 * TILE));
-            vf_put(output_row(f, i + r) + d + v * VF_LANES, vf_mul(vf_from_vi(c), vf_set1(by[r])),
-                   f->a->dim - d - v * VF_LANES);
+            vf_put(out + v * VF_LANES, vf_mul(vf_from_vi(c), vf_set1(by[r])), left - v * VF_LANES);
         }
 }
 

@@ -6,10 +6,13 @@
  *         quads of a panel are a multiple of QUAD_STEP
  *     block_state, blocks_begin(&s), blocks_end(&s)
  *         what a chunk keeps from its first block to its last
+ *     void blocks_finish(&s)
+ *         completes the results of all blocks so far
  *     int64_t block_rows(left, vnni)
  *         rows of the next block if `left` rows remain
  *     void block_run(&s, t, &in, rows, vecs)
- *         t = the product of `rows` rows and a panel of `vecs` vectors, see i8_block
+ *         t = the product of `rows` rows and a panel of `vecs` vectors, see i8_block; complete after
+ *         blocks_finish
  */
 #ifndef SES_KERNEL_GEMM_I8_H
 #define SES_KERNEL_GEMM_I8_H
@@ -89,6 +92,7 @@ static void run_panel(block_state *s, const ses_gemm *g, ses_i8_rows a, int64_t 
         rows = block_rows(end - i, b.vnni);
         in.a = a.q + i * 4 * quads, in.a_scale = a.scale + i;
         block_run(s, direct ? g->c + i * g->ldc + j : tile, &in, rows, width / VF_LANES);
+        if (!direct) blocks_finish(s);
         if (!direct)
             tile_store(g, (tile_pass){ true, true }, tile, i, rows, j, tile_min(TILE_COLS, g->n - j), true);
         left -= LINE_BYTES * quads;
@@ -109,6 +113,7 @@ static void run_chunk(void *ctx, int64_t index, void *scratch)
     block_state s;
     blocks_begin(&s);
     for (; j < j_end; j += TILE_COLS) run_panel(&s, g, b->a, i, end, j, NULL);
+    blocks_finish(&s);
     blocks_end(&s);
 }
 
@@ -206,6 +211,7 @@ static void epilogue_rows(void *ctx, int64_t index, void *scratch)
             prefetch_epilogue(g, b->epilogue + p, rows, ses_chunks(n - j, TILE_COLS));
             run_panel(&s, &part, a, 0, count, j, &ahead);
         }
+        blocks_finish(&s);
         for (int64_t r = 0; r < count; r++) epilogue_row(g, b->epilogue + p, rows.begin + r, c + r * n);
     }
     blocks_end(&s);

@@ -8,6 +8,7 @@ typedef struct block_state {
 } block_state;
 static void blocks_begin(block_state *s) { s->unused = 0; }
 static void blocks_end(block_state *s) { (void)s; }
+static void blocks_finish(block_state *s) { (void)s; }
 
 /* Blocks have about the same number of rows. */
 static int64_t block_rows(int64_t left, bool vnni)

@@ -14,17 +14,66 @@ enum {
 
 _Static_assert(VF_LANES == MT_ROWS, "a vector is a row of a tile");
 
+/* The sums of a block are scaled while the tiles compute the next one: the instructions of both overlap. */
+typedef struct unscaled {
+    i8_block in;
+    float *t;
+    int64_t row, rows, vecs; /* row: the first that is not scaled */
+} unscaled;
+
 typedef struct block_state {
     mt_set tiles;
     int64_t rows; /* the tiles are configured for; 0: not configured */
+    unscaled last;
+    int at; /* which sums receive the next block */
+    int32_t sum[2][BLOCK_ROWS * TILE_COLS];
 } block_state;
 
-static void blocks_begin(block_state *s) { s->rows = 0; }
+static void blocks_begin(block_state *s) { s->rows = s->last.row = s->last.rows = s->at = 0; }
 
 static void blocks_end(block_state *s)
 {
     if (s->rows) mt_release(&s->tiles);
 }
+
+/* t = sum * row scale * column scale + bias, with the operations of i8_tile_run, for n rows. */
+VF_INLINE void scale_rows(block_state *s, int64_t n, const int vecs, const bool gelu)
+{
+    const i8_block *in = &s->last.in;
+    const int32_t *sum = s->sum[!s->at] + s->last.row * TILE_COLS;
+    const float *a_scale = in->a_scale + s->last.row;
+    float *t = s->last.t + s->last.row * in->ldt;
+    vf by[TILE_VECS], bias[TILE_VECS];
+    vi zero[TILE_VECS];
+    for (int v = 0; v < vecs; v++) {
+        by[v] = vf_load(in->b_scale + v * VF_LANES);
+        bias[v] = in->bias ? vf_load(in->bias + v * VF_LANES) : vf_zero();
+        zero[v] = vi_load(in->zp_correction + v * VF_LANES);
+    }
+    for (int64_t i = 0; i < n; i++, t += in->ldt, sum += TILE_COLS) {
+        vf row = vf_set1(a_scale[i]);
+        TILE_UNROLL for (int v = 0; v < vecs; v++)
+        {
+            vi c = vi_sub(vi_load(sum + v * VF_LANES), zero[v]);
+            vf x = vf_add(vf_mul(vf_from_vi(c), vf_mul(row, by[v])), bias[v]);
+            vf_store(t + v * VF_LANES, gelu ? vf_gelu_approx(x) : x);
+        }
+    }
+    s->last.row += n;
+}
+
+/* Scales the next n rows of the last block. */
+static void scale_some(block_state *s, int64_t n)
+{
+    n = tile_min(n, s->last.rows - s->last.row);
+    if (n <= 0) return;
+    if (s->last.vecs == 2)
+        s->last.in.gelu ? scale_rows(s, n, 2, true) : scale_rows(s, n, 2, false);
+    else
+        s->last.in.gelu ? scale_rows(s, n, 1, true) : scale_rows(s, n, 1, false);
+}
+
+static void blocks_finish(block_state *s) { scale_some(s, BLOCK_ROWS); }
 
 static int64_t block_rows(int64_t left, bool vnni)
 {
@@ -43,24 +92,28 @@ static int64_t block_rows(int64_t left, bool vnni)
     if (lower) mt_dot_i8(t, MT_C10, MT_A1, MT_B0);                \
     if (lower && right) mt_dot_i8(t, MT_C11, MT_A1, MT_B1)
 
-/* sum[rows][TILE_COLS] of a block. lower: more than 16 rows; right: two vectors of columns. */
-VF_INLINE void block_sum(mt_set *t, int32_t *sum, const i8_block *in, int64_t rows, const bool lower,
-                         const bool right)
+/* Sums of a block. lower: more than 16 rows; right: two vectors of columns. */
+VF_INLINE void block_sum(block_state *s, const i8_block *in, int64_t rows, const bool lower, const bool right)
 {
     enum { STEP = QUAD_STEP, ROW = TILE_COLS * 4, AHEAD = 16 << 10 };
     const int64_t b_row = right ? 2 * MT_BYTES : MT_BYTES, a_row = 4 * in->quads;
+    mt_set *t = &s->tiles;
     const uint8_t *a = in->a;
     const int8_t *b = in->b, *next = in->next;
+    int32_t *sum = s->sum[s->at];
+    const bool ahead = next != b; /* else there is nothing to prefetch */
+    int64_t left = in->quads, some = ses_chunks(s->last.rows, 1 + left / STEP);
     mt_zero(t, MT_C00);
     if (right) mt_zero(t, MT_C01);
     if (lower) mt_zero(t, MT_C10);
     if (lower && right) mt_zero(t, MT_C11);
-    int64_t left = in->quads;
     for (; left >= STEP; left -= STEP, a += MT_BYTES, b += STEP * b_row, next += STEP * LINE_BYTES) {
         BLOCK_STEP(t, a, a_row, b, b_row, lower, right);
         for (int64_t at = 0; in->stream && at < STEP * b_row; at += LINE_BYTES)
             __builtin_prefetch(b + AHEAD + at, 0, 2);
-        for (int64_t at = 0; at < STEP * LINE_BYTES; at += LINE_BYTES) __builtin_prefetch(next + at, 0, 2);
+        for (int64_t at = 0; ahead && at < STEP * LINE_BYTES; at += LINE_BYTES)
+            __builtin_prefetch(next + at, 0, 2);
+        scale_some(s, some);
     }
     if (left > 0) { /* the last columns of A, filled with zeros */
         float last[BLOCK_ROWS * VF_LANES];
@@ -74,28 +127,6 @@ VF_INLINE void block_sum(mt_set *t, int32_t *sum, const i8_block *in, int64_t ro
     if (lower && right) mt_store(t, MT_C11, sum + MT_ROWS * TILE_COLS + VF_LANES, ROW);
 }
 
-/* t = sum * row scale * column scale + bias, with the operations of i8_tile_run. */
-VF_INLINE void block_scale(float *t, const i8_block *in, const int32_t *sum, int64_t rows, const int vecs,
-                           const bool gelu)
-{
-    vf by[TILE_VECS], bias[TILE_VECS];
-    vi zero[TILE_VECS];
-    for (int v = 0; v < vecs; v++) {
-        by[v] = vf_load(in->b_scale + v * VF_LANES);
-        bias[v] = in->bias ? vf_load(in->bias + v * VF_LANES) : vf_zero();
-        zero[v] = vi_load(in->zp_correction + v * VF_LANES);
-    }
-    for (int64_t i = 0; i < rows; i++, t += in->ldt, sum += TILE_COLS) {
-        vf row = vf_set1(in->a_scale[i]);
-        TILE_UNROLL for (int v = 0; v < vecs; v++)
-        {
-            vi c = vi_sub(vi_load(sum + v * VF_LANES), zero[v]);
-            vf x = vf_add(vf_mul(vf_from_vi(c), vf_mul(row, by[v])), bias[v]);
-            vf_store(t + v * VF_LANES, gelu ? vf_gelu_approx(x) : x);
-        }
-    }
-}
-
 static void block_run(block_state *s, float *t, const i8_block *in, int64_t rows, int64_t vecs)
 {
     if (rows <= FEW) {
@@ -107,17 +138,13 @@ static void block_run(block_state *s, float *t, const i8_block *in, int64_t rows
         mt_configure(&s->tiles, &shapes);
         s->rows = rows;
     }
-    int32_t sum[BLOCK_ROWS * TILE_COLS];
     if (vecs == 1)
-        rows > MT_ROWS ? block_sum(&s->tiles, sum, in, rows, true, false)
-                       : block_sum(&s->tiles, sum, in, rows, false, false);
+        rows > MT_ROWS ? block_sum(s, in, rows, true, false) : block_sum(s, in, rows, false, false);
     else
-        rows > MT_ROWS ? block_sum(&s->tiles, sum, in, rows, true, true)
-                       : block_sum(&s->tiles, sum, in, rows, false, true);
-    if (vecs == 1)
-        in->gelu ? block_scale(t, in, sum, rows, 1, true) : block_scale(t, in, sum, rows, 1, false);
-    else
-        in->gelu ? block_scale(t, in, sum, rows, 2, true) : block_scale(t, in, sum, rows, 2, false);
+        rows > MT_ROWS ? block_sum(s, in, rows, true, true) : block_sum(s, in, rows, false, true);
+    blocks_finish(s);
+    s->last = (unscaled){ *in, t, 0, rows, vecs };
+    s->at = !s->at;
 }
 
 #include "gemm_i8.h"
