@@ -137,7 +137,9 @@ done
 ok "a recurrent head on a frozen encoder, layers mixed" exits 0 "$sesame" finetune $tune --lr 1e-2 --epochs 6 --head bilstm \
     --head-sizes 16,8 --mix-layers -o "$tmp/mix"
 ok "learned" above "$(score eval_accuracy "$tmp/mix/all_results.json")" 0.95
-ok "reports the trained parameters" err_has '(9,126 trained)'
+ok "reports the trained parameters" err_has '(9,190 trained)'
+ok "with a norm of the encoder's states" exits 0 "$sesame" info "$tmp/mix" --tensors
+ok "and its statistics" out_has 'sesame_head.norm.running_mean'
 ok "eval" exits 0 "$sesame" eval "$tmp/mix" "$tmp/dev.tsv" --task classify --json
 ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/mix/eval_results.json")"
 # shellcheck disable=SC2086
