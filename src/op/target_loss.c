@@ -1,5 +1,5 @@
-/* Mean over all elements of a loss between x and a target without gradient: squared error (target NULL: zeros),
- * or binary cross entropy max(x, 0) - x t + log(1 + exp(-|x|)). */
+/* Mean over all elements of a loss between x and a target without gradient: squared error (target NULL:
+ * zeros), or binary cross entropy max(x, 0) - x t + log(1 + exp(-|x|)). */
 #include "op.h"
 
 typedef struct attr {

@@ -63,8 +63,8 @@ bool ses_trainer_restore_unfrozen(ses_trainer *t, ses_err *e)
     return true;
 }
 
-/* The schedule of the current update; *step: updates since its start. Schedules that rise start anew with every
- * level that is unfrozen, and last to the end of the run once all are: the stages of ULMFiT. */
+/* The schedule of the current update; *step: updates since its start. Schedules that rise start anew with
+ * every level that is unfrozen, and last to the end of the run once all are: the stages of ULMFiT. */
 static ses_schedule stage_schedule(const ses_trainer *t, int64_t *step)
 {
     const ses_layer_groups *l = t->o.unfreezing;

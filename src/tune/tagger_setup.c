@@ -13,7 +13,8 @@
 #include <string.h>
 
 /* The first values of the config, by encoder. bilstm: as in flair, 256 units in each direction, bytes of 25
- * columns and 25 units, but with batch norm of frozen vectors; window and sentence: as in Collobert et al. 2011. */
+ * columns and 25 units, but with batch norm of frozen vectors; window and sentence: as in Collobert et al.
+ * 2011. */
 enum { RNN_SIZE = 256, CHAR_SIZE = 25, CAPS_SIZE = 5 };
 static const struct {
     const char *name;

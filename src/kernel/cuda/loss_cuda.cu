@@ -237,8 +237,7 @@ static void xent_span_bwd(ses_exec *x, ses_dst da, const ses_real *dloss, const 
     check_launch(x->cuda);
 }
 
-template <ses_loss KIND>
-__device__ static inline double target_term(float v, const float *target, int64_t i)
+template <ses_loss KIND> __device__ static inline double target_term(float v, const float *target, int64_t i)
 {
     float t = target ? target[i] : 0;
     if (KIND == SES_LOSS_MSE) return ((double)v - t) * ((double)v - t);
