@@ -99,6 +99,9 @@ ulmfit="--unfreeze --layer-decay 0.385 --schedule slanted --lr 1e-2 --epochs 4 -
 ok "ULMFiT" exits 0 "$sesame" finetune $tune $ulmfit -o "$tmp/ulmfit"
 ok "begins with the head" err_has '(1,122 trained)'
 ok "learned" above "$(score eval_accuracy "$tmp/ulmfit/all_results.json")" 0.95
+# The schedule starts anew with every level: the highest rate is reached in each of the four epochs of ten updates.
+peaks=$(awk -F'"learning_rate": ' '{ if ($2 + 0 > 0.0099) n++ } END { print n + 0 }' "$tmp/ulmfit/log.jsonl")
+ok "a schedule per level: $peaks peaks" test "$peaks" = 4
 cp -r "$tmp/ulmfit" "$tmp/stopped"
 for update in 20 21 28 30 35 40; do rm -rf "$tmp/stopped/checkpoint-$update"; done
 # shellcheck disable=SC2086
@@ -134,7 +137,9 @@ done
 ok "a recurrent head on a frozen encoder, layers mixed" exits 0 "$sesame" finetune $tune --lr 1e-2 --epochs 6 --head bilstm \
     --head-sizes 16,8 --mix-layers -o "$tmp/mix"
 ok "learned" above "$(score eval_accuracy "$tmp/mix/all_results.json")" 0.95
-ok "reports the trained parameters" err_has '(9,126 trained)'
+ok "reports the trained parameters" err_has '(9,190 trained)'
+ok "with a norm of the encoder's states" exits 0 "$sesame" info "$tmp/mix" --tensors
+ok "and its statistics" out_has 'sesame_head.norm.running_mean'
 ok "eval" exits 0 "$sesame" eval "$tmp/mix" "$tmp/dev.tsv" --task classify --json
 ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/mix/eval_results.json")"
 # shellcheck disable=SC2086

@@ -238,6 +238,7 @@ static bool read_own_head(const ses_json *config, ses_config *c, ses_err *e)
     c->custom_head.kind = (ses_custom_head)kind;
     if (!ses_config_bool(custom, "mix_layers", &c->custom_head.scalar_mix, e))
         return ses_wrap(e, "\"sesame_head\"");
+    if (!ses_config_bool(custom, "norm", &c->custom_head.norm, e)) return ses_wrap(e, "\"sesame_head\"");
     if (!read_layer_choice(custom, c, e)) return ses_wrap(e, "\"sesame_head\"");
     if (act && !read_act(&(const ses_config_key)SES_KEY_ACTIVATION("activation", custom_head.act), act, c, e))
         return ses_wrap(e, "\"sesame_head\"");

@@ -65,6 +65,9 @@ static void put_head(ses_json_writer *w, const ses_config_patch *c)
         ses_json_member_array(w, "sizes");
         for (size_t i = 0; i < c->n_sizes; i++) ses_json_put_int(w, c->sizes[i]);
         ses_json_end_array(w);
+        /* states of frozen models have a large common part, from which recurrent layers learn slowly */
+        bool recurrent = !strcmp(c->head, "lstm") || !strcmp(c->head, "gru");
+        if (recurrent) ses_json_member_bool(w, "norm", true);
     }
     ses_json_member_bool(w, "mix_layers", c->scalar_mix);
     if (c->n_layers) {

@@ -105,6 +105,7 @@ typedef struct ses_config {
         /* taggers: columns of the vectors of bytes, units of the LSTM over a word's bytes; 0: not read */
         int64_t char_width, char_size;
         int64_t caps_width; /* taggers: columns of the vector of a word's capital letters; 0: not read */
+        bool vector_norm;   /* batch norm of the modal_width columns */
         bool reproject;     /* a dense layer as wide as its input after the embeddings */
     } embed;
 
@@ -314,6 +315,7 @@ typedef struct ses_config {
         int64_t layers, sizes[SES_MAX_CUSTOM_LAYERS];
         ses_act act;
         bool scalar_mix; /* heads read a learned mix of all layers (ELMo), not the last layer */
+        bool norm;       /* recurrent: batch norm of the input */
         ses_layer_choice choice;
     } custom_head;
 

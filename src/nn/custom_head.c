@@ -11,6 +11,7 @@ static ses_rnn_type rnn_type(const ses_config *c)
 void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c)
 {
     int64_t width = ses_layer_choice_width(c, ses_head_width(c));
+    if (c->custom_head.norm) h->batch_norm[0] = ses_batch_norm_add(s, width, "own.norm.");
     for (int i = 0; i < (int)c->custom_head.layers; i++) {
         int64_t size = c->custom_head.sizes[i];
         if (ses_custom_head_is_recurrent(c)) {
@@ -33,6 +34,7 @@ ses_tensor *ses_custom_head_run(const ses_head_params *h, ses_forward_ctx *p, co
     ses_tape *t = p->tape;
     double rate = ses_head_dropout_rate(c);
     ses_tensor *x = per_token || ses_custom_head_is_recurrent(c) ? at->x : ses_summary_gather(p, at);
+    if (h->batch_norm[0].gain) x = ses_batch_norm_run(t, &h->batch_norm[0], x);
     for (int i = 0; i < (int)c->custom_head.layers && x; i++) {
         x = ses_dropout(t, x, rate);
         x = ses_custom_head_is_recurrent(c) ? ses_rnn_bidirectional(p, h->rnn[i], x, at->seqs, rnn_type(c))

@@ -383,6 +383,9 @@ ses_tensor *ses_layer_choice_run(const ses_layer_choice *k, ses_tape *t, ses_ten
 typedef struct ses_batch_norm_params {
     ses_tensor *gain, *bias, *mean, *var; /* mean, var: running statistics */
 } ses_batch_norm_params;
+/* Parameters named prefix + "weight", "bias", "running_mean", "running_var". */
+ses_batch_norm_params ses_batch_norm_add(ses_store *s, int64_t width, const char *prefix);
+ses_tensor *ses_batch_norm_run(ses_tape *t, const ses_batch_norm_params *n, ses_tensor *x);
 
 /* Heads: scores and losses computed from the last hidden state. */
 typedef struct ses_head_params {
@@ -398,7 +401,8 @@ typedef struct ses_head_params {
     ses_tensor *boundary_position;
     /* custom head: hidden layers, or recurrent layers (forward, backward) */
     ses_dense custom[SES_MAX_CUSTOM_LAYERS];
-    ses_batch_norm_params batch_norm[2]; /* ULMFiT's classifier: before custom[i] */
+    /* ULMFiT's classifier: before custom[i]; recurrent heads: [0], before the first layer; gain NULL: none */
+    ses_batch_norm_params batch_norm[2];
     ses_rnn_params rnn[SES_MAX_CUSTOM_LAYERS][2];
     ses_tensor *token;                           /* the token table, if the head reads tokens */
     ses_tensor *crf_trans, *crf_start, *crf_end; /* NULL: no CRF */

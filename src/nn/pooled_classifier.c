@@ -5,24 +5,13 @@
 
 #include <stdio.h>
 
-static ses_tensor *vector(ses_store *s, int i, const char *what, int64_t width, ses_init init, bool trained)
-{
-    char name[64];
-    snprintf(name, sizeof name, "classify.%d.norm.%s", i, what);
-    ses_tensor *x = ses_store_add(s, name, SES_DIM(width), init);
-    if (!trained) ses_store_set_role(s, x, SES_PARAM_BUFFER);
-    return x;
-}
-
 void ses_pooled_classifier_add(ses_head_params *h, ses_store *s, const ses_config *c)
 {
     const int64_t width[] = { 3 * c->hidden, c->head.pooled_width, c->labels };
     for (int i = 0; i < 2; i++) {
-        ses_batch_norm_params *n = &h->batch_norm[i];
-        n->gain = vector(s, i, "weight", width[i], SES_INIT_ONE, true);
-        n->bias = vector(s, i, "bias", width[i], SES_INIT_ZERO, true);
-        n->mean = vector(s, i, "running_mean", width[i], SES_INIT_ZERO, false);
-        n->var = vector(s, i, "running_var", width[i], SES_INIT_ONE, false);
+        char prefix[48];
+        snprintf(prefix, sizeof prefix, "classify.%d.norm.", i);
+        h->batch_norm[i] = ses_batch_norm_add(s, width[i], prefix);
         h->custom[i] = ses_dense_add(s, width[i + 1], width[i], SES_NO_BIAS, "classify.%d.out", i);
     }
 }
@@ -56,9 +45,8 @@ ses_tensor *ses_pooled_classifier_run(const ses_head_params *h, ses_forward_ctx 
     const double rate[] = { ses_head_dropout_rate(p->c), p->c->dropout.final };
     ses_tensor *x = pool(p, at);
     for (int i = 0; i < 2; i++) {
-        const ses_batch_norm_params *n = &h->batch_norm[i];
         if (i && p->request->head_inputs) ses_forward_output(p, SES_PER_SEQUENCE, x, "head_inputs");
-        x = ses_batch_norm(t, x, n->gain, n->bias, n->mean, n->var, 1e-5, 0.1);
+        x = ses_batch_norm_run(t, &h->batch_norm[i], x);
         x = ses_dense_run(t, h->custom[i], ses_dropout(t, x, rate[i]), i ? SES_ACT_NONE : SES_ACT_RELU);
     }
     return x;

@@ -1,7 +1,6 @@
 /* Sampled softmax. Column 0 of the logits belongs to the label of the row, the other columns to the
  * negatives. If the label is a negative itself, that column is the label's and column 0 is left out, which
- * equals TensorFlow's removal of accidental hits. Biases and corrections are a column of the weights, so that
- * any device computes them. */
+ * equals TensorFlow's removal of accidental hits. */
 #include "sampled_softmax.h"
 
 #include <math.h>
@@ -56,17 +55,15 @@ static ses_tensor *biases(ses_tape *t, const ses_dense *out, ses_tensor *ids, se
     return ses_add(t, ses_gather(t, all, ids), more);
 }
 
-/* x w[id]' + b[id] - log(expected): [n, s->n]. */
-static ses_tensor *negatives(ses_tape *t, ses_tensor *x, const ses_dense *out, int64_t n,
-                             const ses_log_uniform *s)
+/* x w[id]' + b[id] - log(expected): [rows of x, s->n]. */
+static ses_tensor *negatives(ses_tape *t, ses_tensor *x, const ses_dense *out, const ses_log_uniform *s)
 {
     ses_real *correct = ses_tape_host_alloc(t, (size_t)s->n, sizeof *correct);
     for (int64_t i = 0; correct && i < s->n; i++)
         correct[i] = (ses_real)-log(ses_log_uniform_expected(s, s->id[i]));
     ses_tensor *ids = ses_tape_ints(t, s->id, s->n), *b = biases(t, out, ids, column(t, correct, s->n));
-    ses_tensor *w = ses_concat(t, 2, (ses_tensor *const[]){ ses_gather(t, out->w, ids), b });
-    ses_tensor *x1 = ses_concat(t, 2, (ses_tensor *const[]){ x, ones(t, n, 1) });
-    return ses_linear(t, x1, w, NULL, SES_ACT_NONE, SES_OUT_IN);
+    b = b ? ses_reshape(t, b, SES_DIM(s->n)) : NULL;
+    return b ? ses_linear(t, x, ses_gather(t, out->w, ids), b, SES_ACT_NONE, SES_OUT_IN) : NULL;
 }
 
 ses_tensor *ses_sampled_softmax(ses_tape *t, ses_tensor *x, const ses_dense *out, const int32_t *label,
@@ -85,6 +82,6 @@ ses_tensor *ses_sampled_softmax(ses_tape *t, ses_tensor *x, const ses_dense *out
     ses_tensor *products = ses_mul(t, x, ses_gather(t, out->w, ids));
     ses_tensor *own =
         ses_add(t, ses_linear(t, products, ones(t, 1, ses_cols(x)), NULL, SES_ACT_NONE, SES_OUT_IN), b);
-    ses_tensor *all = ses_concat(t, 2, (ses_tensor *const[]){ own, negatives(t, x, out, n, s) });
+    ses_tensor *all = ses_concat(t, 2, (ses_tensor *const[]){ own, negatives(t, x, out, s) });
     return ses_cross_entropy(t, all, ses_tape_ints(t, target, n));
 }

@@ -1,5 +1,5 @@
-/* Mean over all elements of a loss between x and a target without gradient: squared error, or binary cross
- * entropy max(x, 0) - x t + log(1 + exp(-|x|)). */
+/* Mean over all elements of a loss between x and a target without gradient: squared error (target NULL:
+ * zeros), or binary cross entropy max(x, 0) - x t + log(1 + exp(-|x|)). */
 #include "op.h"
 
 typedef struct attr {
@@ -8,8 +8,9 @@ typedef struct attr {
 
 static bool infer(ses_node *n, ses_err *e)
 {
-    if (!ses_check_input(n, 0, "x", e) || !ses_check_input(n, 1, "target", e)) return false;
-    if (ses_count(n->in[0]) != ses_count(n->in[1]))
+    bool zeros = !n->in[1] && ((const attr *)n->attr)->kind == SES_LOSS_MSE;
+    if (!ses_check_input(n, 0, "x", e) || (!zeros && !ses_check_input(n, 1, "target", e))) return false;
+    if (!zeros && ses_count(n->in[0]) != ses_count(n->in[1]))
         return ses_fail(e, SES_EARG, "%lld targets for %lld outputs", (long long)ses_count(n->in[1]),
                         (long long)ses_count(n->in[0]));
     n->out =
@@ -36,6 +37,8 @@ static const ses_case cases[] = {
     { .dim = { { 3, 7 }, { 3, 7 } }, .attr = &square, .constant = 2 },
     { .dim = { { 1 }, { 1 } }, .attr = &square, .constant = 2 },
     { .dim = { { 5, 33 }, { 5, 33 } }, .attr = &square, .constant = 2, .scale = 1e4 },
+    { .dim = { { 3, 7 } }, .attr = &square }, /* zeros */
+    { .dim = { { 9, 999 } }, .attr = &square },
     { .dim = { { 3, 7 }, { 3, 7 } }, .attr = &binary, .constant = 2 },
     { .dim = { { 1 }, { 1 } }, .attr = &binary, .constant = 2 },
     { .dim = { { 5, 33 }, { 5, 33 } }, .attr = &binary, .constant = 2, .scale = 1e4 },

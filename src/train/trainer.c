@@ -63,6 +63,28 @@ bool ses_trainer_restore_unfrozen(ses_trainer *t, ses_err *e)
     return true;
 }
 
+/* The schedule of the current update; *step: updates since its start. Schedules that rise start anew with
+ * every level that is unfrozen, and last to the end of the run once all are: the stages of ULMFiT. */
+static ses_schedule stage_schedule(const ses_trainer *t, int64_t *step)
+{
+    const ses_layer_groups *l = t->o.unfreezing;
+    const ses_batch_source *source = &t->o.source;
+    ses_schedule s = t->o.schedule;
+    *step = t->at.updates;
+    if (!l || !ses_schedule_rises(&s)) return s;
+    for (int64_t k = 0; s.total > 0; k++) {
+        bool more = ses_layer_groups_frozen_at(l, k + 1) < ses_layer_groups_frozen_at(l, k);
+        int64_t n = updates_of(t, source->count(source->ctx, k));
+        if (!more || n > *step || n >= s.total) {
+            if (more && n < s.total) s.total = n;
+            break;
+        }
+        *step -= n;
+        s.total -= n;
+    }
+    return s;
+}
+
 /* ---- construction ---- */
 
 static bool check_models(const ses_trainer *t, ses_err *e)
@@ -299,13 +321,15 @@ bool ses_trainer_update(ses_trainer *t, double weight, ses_batch_range batches, 
     double mean = 1 / fmax(weight, 1), norm = 0;
     if (!grad_norm(t, &norm, e)) return false;
     out->grad_norm = norm * mean;
-    t->o.schedule.decays = t->at.decays;
-    out->lr = t->o.optim.lr * ses_schedule_at(&t->o.schedule, t->at.updates);
+    int64_t step;
+    ses_schedule schedule = stage_schedule(t, &step);
+    schedule.decays = t->at.decays;
+    out->lr = t->o.optim.lr * ses_schedule_at(&schedule, step);
     out->loss *= mean;
     out->updated = true;
     if (!isfinite(out->grad_norm))
         return ses_trainer_fail_not_finite(t, "gradient norm", out->grad_norm, batches, e);
-    double momentum = ses_schedule_momentum_at(&t->o.schedule, t->at.updates);
+    double momentum = ses_schedule_momentum_at(&schedule, step);
     for (size_t i = 0; i < t->n_stores && momentum >= 0; i++) ses_optim_set_momentum(t->optim[i], momentum);
     for (size_t i = 0; i < t->n_stores; i++)
         ses_optim_step(t->optim[i], out->lr, mean * ses_clip_scale(out->grad_norm, t->o.max_grad_norm));

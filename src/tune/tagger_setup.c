@@ -13,17 +13,18 @@
 #include <string.h>
 
 /* The first values of the config, by encoder. bilstm: as in flair, 256 units in each direction, bytes of 25
- * columns and 25 units; window and sentence: as in Collobert et al. 2011. */
+ * columns and 25 units, but with batch norm of frozen vectors; window and sentence: as in Collobert et al.
+ * 2011. */
 enum { RNN_SIZE = 256, CHAR_SIZE = 25, CAPS_SIZE = 5 };
 static const struct {
     const char *name;
     int64_t word_size, window, hidden;
-    bool reproject;
+    bool vector_norm, reproject;
     double word_dropout, locked_dropout;
 } encoders[] = {
-    { "bilstm", 100, 0, 0, true, 0.05, 0.5 },
-    { "window", 50, 5, 300, false, 0, 0 },
-    { "sentence", 50, 3, 500, false, 0, 0 },
+    { "bilstm", 100, 0, 0, true, true, 0.05, 0.5 },
+    { "window", 50, 5, 300, false, false, 0, 0 },
+    { "sentence", 50, 3, 500, false, false, 0, 0 },
 };
 
 void ses_tagger_defaults(ses_finetune_options *o)
@@ -76,6 +77,7 @@ bool ses_tagger_open(ses_finetune *f, ses_err *e)
     ses_json_member_int(w, "char_size", chars ? CHAR_SIZE : 0);
     ses_json_member_int(w, "char_rnn_size", chars ? CHAR_SIZE : 0);
     ses_json_member_string(w, "encoder", encoders[k].name);
+    if (encoders[k].vector_norm) ses_json_member_bool(w, "vector_norm", true);
     ses_json_member_bool(w, "reproject", encoders[k].reproject);
     if (encoders[k].window) {
         ses_json_member_int(w, "window_size", encoders[k].window);

@@ -237,23 +237,45 @@ static void xent_span_bwd(ses_exec *x, ses_dst da, const ses_real *dloss, const 
     check_launch(x->cuda);
 }
 
-/* Mean over all elements of a loss between a and target, which is f32; one block. */
-template <class T>
-__global__ void target_mean(float *loss, const T *a, const float *target, int64_t n, ses_loss kind)
+template <ses_loss KIND> __device__ static inline double target_term(float v, const float *target, int64_t i)
 {
-    double sum = block_total(n, [=](int64_t i) {
-        float v = to_float(a[i]), t = target[i];
-        if (kind == SES_LOSS_MSE) return ((double)v - t) * ((double)v - t);
-        return (double)(fmaxf(v, 0) - v * t + log1pf(expf(-fabsf(v))));
-    });
+    float t = target ? target[i] : 0;
+    if (KIND == SES_LOSS_MSE) return ((double)v - t) * ((double)v - t);
+    return (double)(fmaxf(v, 0) - v * t + log1pf(expf(-fabsf(v))));
+}
+
+/* Partial sums of a loss between a and target, which is f32; NULL: zeros. One per block. */
+template <class T, ses_loss KIND>
+__global__ void target_partials(double *part, const T *a, const float *target, int64_t n)
+{
+    double sum = 0;
+    int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
+        sum += target_term<KIND>(to_float(a[i]), target, i);
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) part[blockIdx.x] = sum;
+}
+
+static __global__ void mean_of_partials(float *loss, const double *part, int64_t parts, int64_t n)
+{
+    double sum = block_total(parts, [=](int64_t i) { return part[i]; });
     if (threadIdx.x == 0) loss[0] = (float)(sum / (double)n);
 }
 
+/* The number of blocks, and with it the order of the sum, depends on n only. */
 template <class T, ses_loss KIND>
 static void target_loss(ses_exec *x, ses_real *loss, const ses_real *a, const ses_real *target, int64_t n)
 {
-    target_mean<T><<<1, 1024, 0, ses_cuda_stream(x->cuda)>>>(loss, elems<T>(a), target, n, KIND);
+    enum { EACH = 16 * BLOCK };
+    cudaStream_t stream = ses_cuda_stream(x->cuda);
+    int64_t needed = ceil_div(n, EACH), parts = needed < (int64_t)PARTIALS ? needed : (int64_t)PARTIALS;
+    double *part = (double *)scratch_lock(x->cuda, (size_t)parts * sizeof *part);
+    if (!part) return;
+    target_partials<T, KIND><<<(unsigned)parts, BLOCK, 0, stream>>>(part, elems<T>(a), target, n);
     check_launch(x->cuda);
+    mean_of_partials<<<1, BLOCK, 0, stream>>>(loss, part, parts, n);
+    check_launch(x->cuda);
+    scratch_unlock(x->cuda);
 }
 
 template <class T, ses_loss KIND>
@@ -264,7 +286,8 @@ static void target_bwd(ses_exec *x, ses_dst da, const ses_real *dloss, const ses
     const T *from = elems<T>(a);
     if (!da.data) return;
     for_each(x, n, [=] __device__(int64_t i) {
-        float v = to_float(from[i]), d = KIND == SES_LOSS_MSE ? 2 * (v - target[i]) : sigmoid(v) - target[i];
+        float v = to_float(from[i]), t = target ? target[i] : 0;
+        float d = KIND == SES_LOSS_MSE ? 2 * (v - t) : sigmoid(v) - t;
         store(to, i, d * dloss[0] / (float)n);
     });
 }

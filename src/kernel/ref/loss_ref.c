@@ -158,7 +158,10 @@ void ses_k_mse_ref(ses_exec *x, ses_real *loss, const ses_real *a, const ses_rea
 {
     (void)x;
     double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += ((double)a[i] - target[i]) * ((double)a[i] - target[i]);
+    for (int64_t i = 0; i < n; i++) {
+        double d = target ? (double)a[i] - target[i] : a[i];
+        sum += d * d;
+    }
     loss[0] = (ses_real)(sum / n);
 }
 
@@ -167,7 +170,8 @@ void ses_k_mse_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dloss, const ses
 {
     (void)x;
     if (!da.data) return;
-    for (int64_t i = 0; i < n; i++) ses_dst_put(da, i, 2 * ((double)a[i] - target[i]) * dloss[0] / n);
+    for (int64_t i = 0; i < n; i++)
+        ses_dst_put(da, i, 2 * (target ? (double)a[i] - target[i] : a[i]) * dloss[0] / n);
 }
 
 void ses_k_label_smoothing_ref(ses_exec *x, ses_real *loss, const ses_real *a, const int32_t *label,

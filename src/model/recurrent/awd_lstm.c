@@ -126,22 +126,18 @@ static void regularize(const pass_state *v, ses_tensor *raw, ses_tensor *dropped
     if (!raw || !dropped || !ses_tape_training(t) || (!c->rnn.ar && !c->rnn.tar)) return;
     int32_t *now = ses_tape_host_alloc(t, (size_t)q->tokens, sizeof *now),
             *next = ses_tape_host_alloc(t, (size_t)q->tokens, sizeof *next);
-    ses_real *zero = ses_tape_host_alloc(t, (size_t)ses_count(raw), sizeof *zero);
-    int64_t n = 0, width = ses_cols(raw);
-    if (!now || !next || !zero) return;
+    int64_t n = 0;
+    if (!now || !next) return;
     for (int64_t s = 0; s < q->seqs; s++)
         for (int32_t i = q->host_cu_seqlens[s]; i + 1 < q->host_cu_seqlens[s + 1]; i++)
             now[n] = i, next[n++] = i + 1;
-    if (c->rnn.ar) {
-        ses_tensor *target = ses_tape_input(t, zero, SES_DIM(q->tokens, width));
+    if (c->rnn.ar)
         ses_forward_add_penalty(v->p,
-                                ses_scale(t, ses_target_loss(t, dropped, target, SES_LOSS_MSE), c->rnn.ar));
-    }
+                                ses_scale(t, ses_target_loss(t, dropped, NULL, SES_LOSS_MSE), c->rnn.ar));
     if (!c->rnn.tar || !n) return;
     ses_tensor *step = ses_add(t, ses_gather(t, raw, ses_tape_ints(t, next, n)),
-                               ses_scale(t, ses_gather(t, raw, ses_tape_ints(t, now, n)), -1)),
-               *target = ses_tape_input(t, zero, SES_DIM(n, width));
-    ses_forward_add_penalty(v->p, ses_scale(t, ses_target_loss(t, step, target, SES_LOSS_MSE), c->rnn.tar));
+                               ses_scale(t, ses_gather(t, raw, ses_tape_ints(t, now, n)), -1));
+    ses_forward_add_penalty(v->p, ses_scale(t, ses_target_loss(t, step, NULL, SES_LOSS_MSE), c->rnn.tar));
 }
 
 static bool begin(pass_state *v)

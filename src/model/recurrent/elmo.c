@@ -96,9 +96,13 @@ static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 
 static void fill(ses_store *s, const ses_tensor *t, int64_t from, int64_t n, double value)
 {
+    enum { CHUNK = 256 };
     ses_device *dev = ses_store_device(s);
-    for (int64_t i = from; t && i < from + n; i++)
-        dev->mem->upload(dev, ses_master_data(t) + i, &(ses_real){ (ses_real)value }, sizeof(ses_real));
+    ses_real x[CHUNK];
+    for (int i = 0; i < CHUNK; i++) x[i] = (ses_real)value;
+    for (int64_t i = 0; t && i < n; i += CHUNK)
+        dev->mem->upload(dev, ses_master_data(t) + from + i, x,
+                         (size_t)(n - i < CHUNK ? n - i : CHUNK) * sizeof *x);
 }
 
 /* New models: forget gates start open, highway layers as copies (Srivastava et al. 2015), as in bilm-tf. */

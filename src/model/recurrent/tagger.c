@@ -30,6 +30,7 @@ static const ses_config_key keys[] = {
     SES_KEY_INTEGER("caps_size", embed.caps_width, 0, SES_MAX_WIDTH),
     SES_KEY_INTEGER("char_size", embed.char_width, 0, SES_MAX_WIDTH),
     SES_KEY_INTEGER("char_rnn_size", embed.char_size, 0, SES_MAX_WIDTH),
+    SES_KEY_FLAG("vector_norm", embed.vector_norm),
     SES_KEY_FLAG("reproject", embed.reproject),
     SES_KEY_INTEGER("rnn_size", rnn.size, 1, SES_MAX_WIDTH / 2),
     SES_KEY_INTEGER("num_hidden_layers", layers, 1, SES_MAX_TAGGER_LAYERS),
@@ -90,6 +91,8 @@ static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
         t->chars[0] = ses_rnn_add(s, &shape, "char_rnn.", 0, "");
         t->chars[1] = ses_rnn_add(s, &shape, "char_rnn.", 0, "_reverse");
     }
+    if (c->embed.vector_norm && c->embed.modal_width)
+        t->vector_norm = ses_batch_norm_add(s, c->embed.modal_width, "vector_norm.");
     if (c->embed.reproject) t->reproject = ses_dense_add(s, width, width, SES_BIAS, "reproject");
     encoders[c->tagger.encoder]->add(t, s, c, width);
     return true;
@@ -148,8 +151,9 @@ static ses_tensor *run_caps(const ses_tagger_params *g, ses_forward_ctx *p)
               : NULL;
 }
 
-/* The frozen vectors of the words; zeros if a word has none. */
-static ses_tensor *frozen_vectors(ses_forward_ctx *p, const ses_seqs *q)
+/* The frozen vectors of the words; zeros if a word has none. Normalized, states of language models, which
+ * have a large common part, and static vectors are equally easy to learn from. */
+static ses_tensor *frozen_vectors(const ses_tagger_params *g, ses_forward_ctx *p, const ses_seqs *q)
 {
     const ses_batch *b = p->batch;
     ses_tape *t = p->tape;
@@ -157,7 +161,8 @@ static ses_tensor *frozen_vectors(ses_forward_ctx *p, const ses_seqs *q)
     for (int64_t i = 0; row && i < q->tokens; i++)
         row[i] = b->modal_rows[i] < 0 ? SES_IGNORE_INDEX : b->modal_rows[i];
     ses_tensor *x = ses_tape_input(t, b->modal_vectors, SES_DIM(b->n_modal, p->c->embed.modal_width));
-    return row ? ses_gather(t, x, ses_tape_ints(t, row, q->tokens)) : NULL;
+    x = row ? ses_gather(t, x, ses_tape_ints(t, row, q->tokens)) : NULL;
+    return g->vector_norm.gain ? ses_batch_norm_run(t, &g->vector_norm, x) : x;
 }
 
 /* The encoder's input. *late: the vectors that enter later; NULL: none. */
@@ -170,7 +175,7 @@ static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs 
     int n = 0;
     *late = NULL;
     if (c->embed.modal_width) {
-        ses_tensor *x = frozen_vectors(p, q);
+        ses_tensor *x = frozen_vectors(k->priv, p, q);
         if (!x) return NULL;
         if (at_input) part[n++] = c->tagger.late_width ? ses_columns(t, x, 0, at_input) : x;
         if (c->tagger.late_width) *late = ses_columns(t, x, at_input, c->tagger.late_width);
@@ -214,6 +219,7 @@ static const ses_tensor_name tensors[] = {
     { "embed.token.caps.weight", "caps_embeddings.weight" },
     { "embed.token.weight", "word_embeddings.weight" },
     { "char_rnn.*", "char_rnn.*" },
+    { "vector_norm.*", "vector_norm.*" },
     { "reproject.*", "embedding2nn.*" },
     { "rnn.*", "rnn.*" },
     { "pad", "padding" },

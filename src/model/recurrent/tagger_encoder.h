@@ -12,6 +12,7 @@ enum { SES_MAX_TAGGER_LAYERS = 8, SES_MAX_TAGGER_WINDOW = 11 };
 typedef struct ses_tagger_params {
     ses_tensor *bytes, *caps; /* vectors of bytes, of kinds of capital letters; NULL: not read */
     ses_rnn_params chars[2];
+    ses_batch_norm_params vector_norm; /* frozen vectors; gain NULL: not normalized */
     ses_dense reproject;
     ses_rnn_params rnn[SES_MAX_TAGGER_LAYERS][2];
     ses_tensor *pad;      /* [1, width]: the vector of words outside the sentence */

@@ -65,16 +65,14 @@ static ses_tensor *convolve(const ses_char_cnn *k, ses_tape *t, const ses_config
 {
     windows v;
     int64_t size = c->chars.size[filter];
-    ses_tensor *column[SES_MAX_FILTER_SIZE];
     if (!find_windows(&v, t, chars, n, c->chars.per_word, size)) return NULL;
-    for (int64_t j = 0; j < size; j++) {
-        int32_t *id = ses_tape_host_alloc(t, (size_t)v.n, sizeof *id);
-        if (!id) return NULL;
-        for (int64_t i = 0; i < v.n; i++) id[i] = chars[v.start[i] + j];
-        ses_tensor *ids = ses_tape_ints(t, id, v.n);
-        column[j] = ses_embed(t, 1, &k->table, &ids, -1);
-    }
-    ses_tensor *x = size > 1 ? ses_concat(t, (int)size, column) : column[0];
+    int32_t *id = ses_tape_host_alloc(t, (size_t)(v.n * size), sizeof *id);
+    if (!id) return NULL;
+    for (int64_t i = 0; i < v.n; i++)
+        for (int64_t j = 0; j < size; j++) id[i * size + j] = chars[v.start[i] + j];
+    ses_tensor *ids = ses_tape_ints(t, id, v.n * size), *x = ses_embed(t, 1, &k->table, &ids, -1);
+    x = x ? ses_reshape(t, x, SES_DIM(v.n, size * c->chars.width)) : NULL;
+    if (!x) return NULL;
     x = ses_dense_run(t, k->conv[filter], x, SES_ACT_NONE);
     return ses_activate(t, ses_pool_rows(t, x, ses_tape_ints(t, v.cu, n + 1), SES_POOL_MAX), c->chars.act);
 }

@@ -23,18 +23,19 @@ void ses_char_words_add(ses_char_words *k, ses_store *s, const ses_config *c, in
 bool ses_char_words_load(ses_char_words *k, ses_store *s, const ses_config *c, ses_err *e)
 {
     int64_t per_word = c->chars.per_word;
+    size_t n = (size_t)(c->vocab * per_word);
     ses_device *dev = ses_store_device(s);
-    ses_real *row = ses_alloc_array((size_t)per_word, sizeof *row, e);
-    bool ok = row != NULL;
+    ses_real *all = ses_alloc_array(n, sizeof *all, e);
+    bool ok = all != NULL;
+    if (ok) dev->mem->download(dev, all, ses_master_data(k->table), n * sizeof *all);
     for (int64_t w = 0; ok && w < c->vocab; w++) {
-        dev->mem->download(dev, row, ses_master_data(k->table) + w * per_word,
-                           (size_t)per_word * sizeof *row);
+        const ses_real *row = all + w * per_word;
         for (int64_t i = 0; ok && i < per_word; i++)
             ok = ses_char_from_number((double)row[i], &k->chars[w * per_word + i]) &&
                  (k->chars[w * per_word + i] >= 0) == (k->chars[w * per_word] >= 0);
         if (!ok) ses_fail(e, SES_EFORMAT, "the characters of word %lld are invalid", (long long)w);
     }
-    ses_free(row);
+    ses_free(all);
     return ok;
 }
 
