@@ -1,5 +1,5 @@
 # Cross compilation for aarch64 with Debian's gcc-aarch64-linux-gnu. Optional libraries are taken from
-# SESAME_SYSROOT (a folder with Debian's arm64 packages), if given; those of this machine are not found.
+# SESAME_SYSROOT (a folder with Debian's arm64 packages), if given; libraries of this machine are not found.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

@@ -1,15 +1,18 @@
-/* Every level of attention against ref: ragged batches, cross-attention lengths, causal, windows, biases,
+/* Every variant of attention against ref, with f32 and with bf16 operands: ragged batches, cross-attention lengths, causal, windows, biases,
  * dropout, probabilities, all kinds of tails. A sequence's bits do not depend on the batch or the threads.
  * And the gradients of the op for scores so large that exp(S - lse) has no precision. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include "fence.h"
+#include "variants.h"
 
 #include "kernel/kernel.h"
 #include "op/op.h"
 
 #include <math.h>
 
+/* A probability beside a boundary of rounding to bf16 may fall to the other side: limits grow by this. */
+enum { FLIP = 3000 };
 enum { PAD = 5, MAX_SEQS = 6, MAX_ARRAYS = 16 }; /* PAD: columns of each row outside all heads */
 
 typedef struct shape {
@@ -133,13 +136,12 @@ static void fill(float *x, size_t n)
     for (size_t i = 0; i < n; i++) x[i] = before(i);
 }
 
-static void run(problem *p, ses_exec *x, ses_isa isa)
+static void run(problem *p, ses_exec *x, const ses_kernels *k)
 {
-    ses_kernels k = ses_kernels_cpu(isa);
     fill(p->out, p->out_grid.n), fill(p->dq, p->q_grid.n), fill(p->dk, p->k_grid.n), fill(p->dv, p->k_grid.n);
     fill(p->prob, p->pairs), fill(p->ddist, p->dists), fill(p->dbias, p->pairs);
-    k.attention(x, &p->a);
-    k.attention_bwd(x, &p->a, &p->g);
+    k->attention(x, &p->a);
+    k->attention_bwd(x, &p->a, &p->g);
 }
 
 /* The largest difference relative to the largest magnitude of `want`, at least 1; 1e9 if a gap was
@@ -162,9 +164,9 @@ static double worst_of(const float *got, const float *want, size_t n)
     return worst_row(&(grid){ .row = 1, .head = 1, .heads = 1, .dim = 1, .n = n }, got, want);
 }
 
-static void compare(const problem *p, const problem *ref, const char *what)
+static void compare(const problem *p, const problem *ref, const char *what, bool bf16)
 {
-    double limit = 3e-6 * fmax(1, p->s.magnitude * p->s.magnitude), lse = 0;
+    double limit = (bf16 ? FLIP : 1) * 3e-6 * fmax(1, p->s.magnitude * p->s.magnitude), lse = 0;
     double out = worst_row(&p->out_grid, p->out, ref->out), probs = worst_of(p->prob, ref->prob, p->pairs);
     double dq = worst_row(&p->q_grid, p->dq, ref->dq), dk = worst_row(&p->k_grid, p->dk, ref->dk);
     double dv = worst_row(&p->k_grid, p->dv, ref->dv), ddist = worst_of(p->ddist, ref->ddist, p->dists);
@@ -183,6 +185,7 @@ static void compare(const problem *p, const problem *ref, const char *what)
 static void check_shape(ses_exec *x, const shape *s)
 {
     problem ref, p;
+    variant_list all = variants(x->bf16);
     problem_new(&ref, s);
     problem_new(&p, s);
     for (int add = 0; add < 2; add++) {
@@ -190,10 +193,10 @@ static void check_shape(ses_exec *x, const shape *s)
         ref.g.dk.accumulate = p.g.dk.accumulate = ref.g.drel_bias.accumulate = p.g.drel_bias.accumulate =
             !add;
         ref.g.dbias.accumulate = p.g.dbias.accumulate = add;
-        run(&ref, x, SES_ISA_REF);
-        for (int isa = SES_ISA_REF + 1; isa <= (int)ses_isa_best(); isa++) {
-            run(&p, x, (ses_isa)isa);
-            compare(&p, &ref, ses_isa_name((ses_isa)isa));
+        run(&ref, x, &all.of[0].k);
+        for (const variant *v = all.of + 1; v < all.of + all.n; v++) {
+            run(&p, x, &v->k);
+            compare(&p, &ref, v->name, x->bf16);
         }
     }
     problem_free(&ref), problem_free(&p);
@@ -279,7 +282,7 @@ static bool same_rows(const grid *g, const float *all, const float *alone, int32
     return same;
 }
 
-static void check_alone(ses_exec *x, const problem *all, int i, ses_isa isa)
+static void check_alone(ses_exec *x, const problem *all, int i, const ses_kernels *k)
 {
     shape alone = all->s;
     alone.seqs = 1, alone.len_q[0] = all->s.len_q[i], alone.len_k[0] = all->s.len_k[i];
@@ -289,7 +292,7 @@ static void check_alone(ses_exec *x, const problem *all, int i, ses_isa isa)
            k0 = (size_t)(all->cu_seqlens_k[i] * all->k_grid.row);
     memcpy(one.q, all->q + q0, one.q_grid.n * 4), memcpy(one.dout, all->dout + q0, one.q_grid.n * 4);
     memcpy(one.k, all->k + k0, one.k_grid.n * 4), memcpy(one.v, all->v + k0, one.k_grid.n * 4);
-    run(&one, x, isa);
+    run(&one, x, k);
     CHECK(same_rows(&one.out_grid, all->out, one.out, all->cu_seqlens_q[i], alone.len_q[0]));
     CHECK(same_rows(&one.q_grid, all->dq, one.dq, all->cu_seqlens_q[i], alone.len_q[0]));
     CHECK(same_rows(&one.k_grid, all->dk, one.dk, all->cu_seqlens_k[i], alone.len_k[0]));
@@ -300,13 +303,14 @@ static void check_alone(ses_exec *x, const problem *all, int i, ses_isa isa)
 static void test_batch(ses_exec *x)
 {
     shape s = { .heads = 2, .dim = 24, .seqs = 4, .len_q = { 9, 140, 1, 33 }, .len_k = { 12, 140, 600, 33 } };
+    variant_list tested = variants(x->bf16);
     for (int form = 0; form < 3; form++) {
         s.causal = form == 1, s.reach = form == 2 ? 20 : 0;
         problem all;
         problem_new(&all, &s);
-        for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
-            run(&all, &x[2], (ses_isa)isa);
-            for (int i = 0; i < s.seqs; i++) check_alone(&x[0], &all, i, (ses_isa)isa);
+        for (const variant *v = tested.of; v < tested.of + tested.n; v++) {
+            run(&all, &x[2], &v->k);
+            for (int i = 0; i < s.seqs; i++) check_alone(&x[0], &all, i, &v->k);
         }
         problem_free(&all);
     }
@@ -324,10 +328,11 @@ static void test_threads(ses_exec *x)
                              .bias = true };
     problem a, b;
     problem_new(&a, &s), problem_new(&b, &s);
-    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
-        run(&a, &x[0], (ses_isa)isa);
+    variant_list all = variants(x->bf16);
+    for (const variant *v = all.of; v < all.of + all.n; v++) {
+        run(&a, &x[0], &v->k);
         for (int t = 1; t < 3; t++) {
-            run(&b, &x[t], (ses_isa)isa);
+            run(&b, &x[t], &v->k);
             CHECK(!memcmp(a.out, b.out, a.out_grid.n * 4) && !memcmp(a.dq, b.dq, a.q_grid.n * 4));
             CHECK(!memcmp(a.dk, b.dk, a.k_grid.n * 4) && !memcmp(a.dv, b.dv, a.k_grid.n * 4));
             CHECK(!memcmp(a.prob, b.prob, a.pairs * 4) &&
@@ -344,19 +349,19 @@ static void test_optional(ses_exec *x)
     static const shape s = { .heads = 2, .dim = 10, .seqs = 2, .len_q = { 20, 30 }, .len_k = { 20, 30 } };
     problem a, b;
     problem_new(&a, &s), problem_new(&b, &s);
-    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
-        ses_kernels k = ses_kernels_cpu((ses_isa)isa);
-        run(&a, x, (ses_isa)isa);
+    variant_list all = variants(x->bf16);
+    for (const variant *v = all.of; v < all.of + all.n; v++) {
+        run(&a, x, &v->k);
         fill(b.out, b.out_grid.n);
         ses_attn bare = b.a;
         bare.lse = bare.probs = NULL;
-        k.attention(x, &bare);
+        v->k.attention(x, &bare);
         CHECK(!memcmp(a.out, b.out, a.out_grid.n * 4));
         for (int want = 0; want < 8; want++) {
             b.g.dq.data = want & 1 ? b.dq : NULL;
             b.g.dk.data = want & 2 ? b.dk : NULL;
             b.g.dv.data = want & 4 ? b.dv : NULL;
-            run(&b, x, (ses_isa)isa);
+            run(&b, x, &v->k);
             int got = (memcmp(a.dq, b.dq, a.q_grid.n * 4) ? 0 : 1) |
                       (memcmp(a.dk, b.dk, a.k_grid.n * 4) ? 0 : 2) |
                       (memcmp(a.dv, b.dv, a.k_grid.n * 4) ? 0 : 4);
@@ -444,15 +449,18 @@ static void test_large_scores(void)
 int main(void)
 {
     ses_err e = { 0 };
-    ses_exec x[3] = { { ses_thread_pool_new(1, &e), NULL },
-                      { ses_thread_pool_new(2, &e), NULL },
-                      { ses_thread_pool_new(3, &e), NULL } };
+    ses_exec x[3] = { { .pool = ses_thread_pool_new(1, &e) },
+                      { .pool = ses_thread_pool_new(2, &e) },
+                      { .pool = ses_thread_pool_new(3, &e) } };
     if (!CHECK(x[0].pool && x[1].pool && x[2].pool)) return check_report();
-    test_shapes(&x[1]);
-    test_lengths(&x[1]);
-    test_batch(x);
-    test_threads(x);
-    test_optional(&x[0]);
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        for (int i = 0; i < 3; i++) x[i].bf16 = bf16;
+        test_shapes(&x[1]);
+        test_lengths(&x[1]);
+        test_batch(x);
+        test_threads(x);
+        test_optional(&x[0]);
+    }
     test_large_scores();
     for (int i = 0; i < 3; i++) ses_thread_pool_free(x[i].pool);
     return check_report();

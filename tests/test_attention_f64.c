@@ -112,7 +112,7 @@ int main(void)
     static const int32_t plain[] = { 0, 3, 4, 9 }, other[] = { 0, 2, 7, 15 }, few[] = { 0, 5 },
                          fewer[] = { 0, 3 };
     ses_err e = { 0 };
-    ses_exec x = { ses_thread_pool_new(2, &e), NULL };
+    ses_exec x = { .pool = ses_thread_pool_new(2, &e) };
     if (!CHECK(x.pool)) return check_report();
     check(&x, plain, plain, 3, false, 0);
     check(&x, plain, plain, 3, true, 0);

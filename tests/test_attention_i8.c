@@ -257,7 +257,7 @@ static void test_unsupported(ses_exec *x)
 int main(void)
 {
     ses_err e = { 0 };
-    ses_exec x[2] = { { ses_thread_pool_new(1, &e), NULL }, { ses_thread_pool_new(3, &e), NULL } };
+    ses_exec x[2] = { { .pool = ses_thread_pool_new(1, &e) }, { .pool = ses_thread_pool_new(3, &e) } };
     if (!CHECK(x[0].pool && x[1].pool)) return check_report();
     test_sizes(&x[1]);
     test_scales(&x[1]);

@@ -1,8 +1,10 @@
-/* Every level of gemm against ref: sizes with all kinds of tails, layouts, epilogues. And bit-exactness: a
- * row's result does not depend on the other rows, the threads, or whether B was packed in advance. */
+/* Every variant of gemm against ref, with f32 and with bf16 operands: sizes with all kinds of tails, layouts,
+ * epilogues. And bit-exactness: a row's result does not depend on the other rows, the threads, or whether B was
+ * packed in advance. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include "fence.h"
+#include "variants.h"
 
 #include "kernel/kernel.h"
 #include "kernel/peak_flops.h"
@@ -70,8 +72,10 @@ static void run(ses_exec *x, const ses_kernels *k, problem *p, bool packed)
     for (size_t i = 0; i < p->c_count; i++) p->c[i] = before(i), p->pre[i] = 77;
     ses_gemm g = p->g;
     if (packed) {
-        pack = fence_floats(&fp, (size_t)k->gemm_pack_size(g.n, g.k));
-        k->gemm_pack(x, pack, SES_REAL, g.b, g.b_row, g.b_col, g.n, g.k);
+        size_t size = (size_t)k->gemm_pack_size(g.n, g.k);
+        pack = fence_floats(&fp, x->bf16 ? (size + 1) / 2 : size);
+        g.packed_dtype = x->bf16 ? SES_BF16 : SES_REAL;
+        k->gemm_pack(x, pack, g.packed_dtype, g.b, g.b_row, g.b_col, g.n, g.k);
         g.packed = pack, g.b = NULL;
     }
     k->gemm(x, &g);
@@ -89,6 +93,7 @@ static bool pad_kept(const problem *p)
 /* Sums of integers are exact: every level must equal ref. */
 static void exact_case(ses_exec *x, int64_t m, int64_t n, int64_t k, layout la, layout lb)
 {
+    variant_list all = variants(x->bf16);
     problem p;
     problem_new(&p, m, n, k, la, lb, true);
     ses_kernels ref = ses_kernels_cpu(SES_ISA_REF);
@@ -99,14 +104,13 @@ static void exact_case(ses_exec *x, int64_t m, int64_t n, int64_t k, layout la, 
         p.g.act = form == 2 ? SES_ACT_RELU : SES_ACT_NONE;
         run(x, &ref, &p, false);
         memcpy(want, p.c, p.c_count * sizeof *want);
-        for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++)
+        for (const variant *v = all.of; v < all.of + all.n; v++)
             for (int packed = 0; packed < 2; packed++) {
-                ses_kernels kern = ses_kernels_cpu((ses_isa)isa);
-                run(x, &kern, &p, packed);
+                run(x, &v->k, &p, packed);
                 bool same = true;
                 for (size_t i = 0; i < p.c_count; i++) same = same && p.c[i] == want[i];
-                CHECK_MSG(same && pad_kept(&p), "%s %dx%dx%d layouts %d %d form %d packed %d",
-                          ses_isa_name(isa), (int)m, (int)n, (int)k, la, lb, form, packed);
+                CHECK_MSG(same && pad_kept(&p), "%s %dx%dx%d layouts %d %d form %d packed %d", v->name,
+                          (int)m, (int)n, (int)k, la, lb, form, packed);
             }
     }
     free(want);
@@ -136,10 +140,12 @@ static void test_large(ses_exec *x)
         exact_case(x, 401, 401, 9, (layout)(l % 2), (layout)(l / 2));
     }
     exact_case(x, 1537, 3, 70, ROW_MAJOR, TRANSPOSED);
+    exact_case(x, 3, 20, 9001, ROW_MAJOR, TRANSPOSED); /* several passes with bf16 operands */
 }
 
 static void epilogue_case(ses_exec *x, int64_t m, int64_t n, int64_t k, ses_act act, bool bias, bool pre)
 {
+    variant_list all = variants(x->bf16);
     problem p;
     problem_new(&p, m, n, k, ROW_MAJOR, TRANSPOSED, false);
     ses_kernels ref = ses_kernels_cpu(SES_ISA_REF);
@@ -147,15 +153,15 @@ static void epilogue_case(ses_exec *x, int64_t m, int64_t n, int64_t k, ses_act 
     p.g.bias = bias ? p.bias : NULL, p.g.pre_act = pre ? p.pre : NULL, p.g.act = act;
     run(x, &ref, &p, false);
     if (CHECK(want)) memcpy(want, p.c, p.c_count * 4), memcpy(want_pre, p.pre, p.c_count * 4);
-    for (int isa = SES_ISA_REF + 1; want && isa <= (int)ses_isa_best(); isa++) {
-        ses_kernels kern = ses_kernels_cpu((ses_isa)isa);
-        run(x, &kern, &p, true);
+    for (const variant *v = all.of + 1; want && v < all.of + all.n; v++) {
+        run(x, &v->k, &p, true);
         double worst = 0;
         for (size_t i = 0; i < p.c_count; i++)
             worst = fmax(worst, fmax(fabs(p.c[i] - want[i]), fabs(p.pre[i] - want_pre[i])));
         double limit = 1e-6 + 4e-8 * (double)k; /* k roundings of sums that grow as sqrt(k) */
+        if (x->bf16 && act == SES_ACT_GELU && !pre) limit += 2e-4;
         CHECK_MSG(worst <= limit && pad_kept(&p), "%s %dx%dx%d act %d bias %d pre %d: %g, %g allowed",
-                  ses_isa_name(isa), (int)m, (int)n, (int)k, act, bias, pre, worst, limit);
+                  v->name, (int)m, (int)n, (int)k, act, bias, pre, worst, limit);
     }
     free(want);
     problem_free(&p);
@@ -180,25 +186,25 @@ static void test_bits(ses_exec pool[3])
     problem_new(&t, M, N, K, TRANSPOSED, ROW_MAJOR, false);
     p.g.bias = p.bias, p.g.act = SES_ACT_GELU, t.g.bias = t.bias, t.g.act = SES_ACT_GELU;
     float *want = malloc(p.c_count * sizeof *want);
-    for (int isa = SES_ISA_REF; CHECK(want) && isa <= (int)ses_isa_best(); isa++) {
-        ses_kernels kern = ses_kernels_cpu((ses_isa)isa);
-        run(&pool[0], &kern, &p, true);
+    variant_list all = variants(pool[0].bf16);
+    for (const variant *v = all.of; CHECK(want) && v < all.of + all.n; v++) {
+        run(&pool[0], &v->k, &p, true);
         memcpy(want, p.c, p.c_count * sizeof *want);
         for (int threads = 0; threads < 3; threads++)
             for (int packed = 0; packed < 2; packed++) {
-                run(&pool[threads], &kern, &p, packed);
+                run(&pool[threads], &v->k, &p, packed);
                 CHECK(!memcmp(want, p.c, p.c_count * sizeof *want));
-                run(&pool[threads], &kern, &t, packed);
+                run(&pool[threads], &v->k, &t, packed);
                 CHECK(!memcmp(want, t.c, p.c_count * sizeof *want));
             }
         for (int first = 0; first < M; first += 5)
             for (int rows = 1; first + rows <= M; rows += rows < 9 ? 1 : 7) {
                 p.g.a = p.a + first * K, p.g.m = rows;
-                run(&pool[1], &kern, &p, rows & 1);
+                run(&pool[1], &v->k, &p, rows & 1);
                 bool same = true;
                 for (int i = 0; i < rows; i++)
                     same = same && !memcmp(p.c + i * p.g.ldc, want + (first + i) * p.g.ldc, N * sizeof *want);
-                CHECK_MSG(same, "%s rows %d from %d", ses_isa_name(isa), rows, first);
+                CHECK_MSG(same, "%s rows %d from %d", v->name, rows, first);
             }
         p.g.a = p.a, p.g.m = M;
     }
@@ -206,22 +212,79 @@ static void test_bits(ses_exec pool[3])
     problem_free(&p), problem_free(&t);
 }
 
+/* One random number of 1 .. max. */
+static int random_size(uint64_t i, uint32_t max)
+{
+    return 1 + (int)(ses_rand32((ses_rng_key){ 7, 0, 0 }, i) % max);
+}
+
+/* Block sizes do not change a bit, in any layout. */
+static void test_blocks(ses_exec *x)
+{
+    static const layout of_a[] = { ROW_MAJOR, ROW_MAJOR, TRANSPOSED },
+                        of_b[] = { TRANSPOSED, ROW_MAJOR, ROW_MAJOR };
+    enum { M = 150, N = 205, K = 1601, ROUNDS = 12, FORMS = 5 };
+    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++)
+        for (int form = 0; form < FORMS; form++) { /* three layouts, packed f32, packed f16 */
+            ses_kernels k = ses_kernels_cpu((ses_isa)isa);
+            problem p;
+            problem_new(&p, M, N, K, of_a[form % 3], of_b[form % 3], false);
+            float *first = malloc(p.c_count * sizeof *first), *packed = NULL;
+            if (form > 2) {
+                packed = malloc((size_t)k.gemm_pack_size(N, K) * sizeof *packed);
+                p.g.packed = packed, p.g.packed_dtype = form == 3 ? SES_F32 : SES_F16;
+                p.g.a = p.a, p.g.a_row = K, p.g.a_col = 1;
+                k.gemm_pack(x, packed, p.g.packed_dtype, p.b, p.g.b_row, p.g.b_col, N, K);
+            }
+            for (int round = 0; round <= ROUNDS; round++) {
+                uint64_t at = (uint64_t)(8 * (round + ROUNDS * form));
+                ses_exec y = { .pool = x->pool, .bf16 = x->bf16 };
+                if (round)
+                    y.blocks =
+                        (ses_blocks){ random_size(at, 200), random_size(at + 1, 200),
+                                      random_size(at + 2, 200), random_size(at + 3, 300), round % 2 == 0 };
+                memset(p.c, 0, p.c_count * sizeof *p.c);
+                k.gemm(&y, &p.g);
+                if (!round) memcpy(first, p.c, p.c_count * sizeof *first);
+                CHECK_MSG(!memcmp(first, p.c, p.c_count * sizeof *first), "%s, form %d, round %d",
+                          ses_isa_name((ses_isa)isa), form, round);
+            }
+            free(first), free(packed);
+            problem_free(&p);
+        }
+}
+
+static void test_block_sizes(void)
+{
+    ses_cpu_caches zen = { 32 << 10, 1 << 20, 32 << 20 }, unknown = { 0 }, odd = { 1, SIZE_MAX, 3 };
+    ses_blocks b = ses_blocks_of_caches(zen), standard = ses_blocks_complete((ses_blocks){ 0 });
+    CHECK(!memcmp(&b, &standard, sizeof b));
+    b = ses_blocks_of_caches(unknown);
+    CHECK(!memcmp(&b, &standard, sizeof b));
+    b = ses_blocks_of_caches(odd);
+    CHECK(!memcmp(&b, &standard, sizeof b));
+    zen.l2 *= 2;
+    CHECK(ses_blocks_of_caches(zen).far_memory && !standard.far_memory);
+    b = ses_blocks_complete((ses_blocks){ .strip_rows = 1 << 30, .rows = -5 });
+    CHECK(b.strip_rows <= 1024 && b.rows == standard.rows);
+}
+
 /* No rows or no columns: nothing is written. k = 0: the sums are zero. */
 static void test_empty(ses_exec *x)
 {
-    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
-        ses_kernels kern = ses_kernels_cpu((ses_isa)isa);
+    variant_list all = variants(x->bf16);
+    for (const variant *v = all.of; v < all.of + all.n; v++) {
         float a[4] = { 1, 2, 3, 4 }, bias[2] = { 5, 6 }, c[4] = { 7, 7, 7, 7 };
         ses_gemm g = {
             .m = 0, .n = 2, .k = 2, .c = c, .ldc = 2, .a = a, .a_row = 2, .a_col = 1, .b = a, .b_row = 2
         };
         g.b_col = 1, g.bias = bias;
-        kern.gemm(x, &g);
+        v->k.gemm(x, &g);
         g.m = 2, g.n = 0;
-        kern.gemm(x, &g);
+        v->k.gemm(x, &g);
         CHECK(c[0] == 7 && c[3] == 7);
         g.n = 2, g.k = 0;
-        kern.gemm(x, &g);
+        v->k.gemm(x, &g);
         CHECK(c[0] == 5 && c[1] == 6 && c[2] == 5 && c[3] == 6);
     }
 }
@@ -229,13 +292,13 @@ static void test_empty(ses_exec *x)
 /* A NaN stays in its row or column. */
 static void test_nan(ses_exec *x)
 {
+    variant_list all = variants(x->bf16);
     problem p;
     problem_new(&p, 12, 50, 30, ROW_MAJOR, ROW_MAJOR, true);
     p.a[5 * 30 + 3] = NAN;
     p.b[7 * 50 + 17] = INFINITY;
-    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
-        ses_kernels kern = ses_kernels_cpu((ses_isa)isa);
-        run(x, &kern, &p, false);
+    for (const variant *v = all.of; v < all.of + all.n; v++) {
+        run(x, &v->k, &p, false);
         bool right = true;
         for (int i = 0; i < 12; i++)
             for (int j = 0; j < 50; j++) {
@@ -247,19 +310,48 @@ static void test_nan(ses_exec *x)
     problem_free(&p);
 }
 
+/* Operands are rounded to nearest even, an f32 pack is not, and the vector levels ignore ses_exec.bf16. */
+static void test_rounding(ses_exec *x)
+{
+    /* 1 + 2^-8 is halfway between 1 and 1 + 2^-7, 1 + 3 * 2^-8 between 1 + 2^-7 and 1 + 2^-6 */
+    float a[3] = { 1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 1 + 0x1.8p-8f }, one[2] = { 1, 1 }, c[3], pack[64];
+    const float want[3] = { 1, 1 + 0x1p-6f, 1 + 0x1p-7f };
+    variant_list all = variants(true);
+    for (const variant *v = all.of; v < all.of + all.n; v++) {
+        ses_gemm g = ses_gemm_nt(c, a, one, 3, 1, 1);
+        v->k.gemm(x, &g);
+        CHECK_MSG(!memcmp(c, want, sizeof c), "%s: %.9g %.9g %.9g", v->name, c[0], c[1], c[2]);
+        g = ses_gemm_nt(c, one, a, 1, 3, 1);
+        v->k.gemm(x, &g);
+        CHECK_MSG(!memcmp(c, want, sizeof c), "%s: %.9g %.9g %.9g", v->name, c[0], c[1], c[2]);
+        g = ses_gemm_nt(c, a, one, 3, 1, 1);
+        if (v->k.gemm_pack_size(1, 1) > (int64_t)SES_LEN(pack)) continue;
+        v->k.gemm_pack(x, pack, SES_REAL, one, 1, 1, 1, 1);
+        g.packed = pack;
+        v->k.gemm(x, &g);
+        CHECK_MSG(!memcmp(c, a, sizeof c), "%s, f32 pack", v->name);
+    }
+}
+
 int main(void)
 {
     ses_err e = { 0 };
-    ses_exec x[3] = { { ses_thread_pool_new(1, &e), NULL },
-                      { ses_thread_pool_new(2, &e), NULL },
-                      { ses_thread_pool_new(3, &e), NULL } };
+    ses_exec x[3] = { { .pool = ses_thread_pool_new(1, &e) },
+                      { .pool = ses_thread_pool_new(2, &e) },
+                      { .pool = ses_thread_pool_new(3, &e) } };
     if (!CHECK(x[0].pool && x[1].pool && x[2].pool)) return check_report();
-    test_sizes(&x[0]);
-    test_large(&x[1]);
-    test_epilogues(&x[1]);
-    test_bits(x);
-    test_nan(&x[0]);
-    test_empty(&x[1]);
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        for (int i = 0; i < 3; i++) x[i].bf16 = bf16;
+        test_sizes(&x[0]);
+        test_large(&x[1]);
+        test_epilogues(&x[1]);
+        test_bits(x);
+        test_blocks(&x[1]);
+        test_nan(&x[0]);
+        test_empty(&x[1]);
+    }
+    test_block_sizes();
+    test_rounding(&x[1]);
     for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++)
         CHECK(ses_peak_gflops((ses_isa)isa, 0.002) > 0.01);
     for (int i = 0; i < 3; i++) ses_thread_pool_free(x[i].pool);

@@ -588,7 +588,7 @@ static void test_independence(void)
 static void test_rotary_positions(void)
 {
     enum { C = 310, DIM = 300, FAR = 1000000 };
-    ses_exec x = { pools[0], NULL };
+    ses_exec x = { .pool = pools[0] };
     float a[2 * C], both[2 * C], one[C];
     for (int i = 0; i < 2 * C; i++) a[i] = (float)sin(i);
     for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {

@@ -21,6 +21,15 @@ static const char *const name[SES_ISA_COUNT] = { "best", "ref", "avx2", "avx512"
 
 const char *ses_isa_name(ses_isa isa) { return isa < SES_ISA_COUNT ? name[isa] : "unknown"; }
 
+bool ses_isa_has_bf16(ses_isa isa)
+{
+#if defined __aarch64__
+    return isa == SES_ISA_REF || isa == SES_ISA_NEON_BF16;
+#else
+    return isa == SES_ISA_REF || isa == SES_ISA_AVX512_BF16 || isa == SES_ISA_AMX;
+#endif
+}
+
 bool ses_isa_has_tiles(ses_isa isa)
 {
 #if defined __aarch64__

@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "base/thread_pool.h"
+#include "blocks.h"
 #include "sesame/device.h"
 #include "sesame/tensor.h"
 
@@ -20,6 +21,10 @@
 typedef struct ses_exec {
     ses_thread_pool *pool;
     struct ses_cuda *cuda; /* cuda_context.h */
+    /* CPU: gemm, attention and attention_bwd round the operands of their products to bf16 (to nearest even)
+     * and sum in f32. Only ref and the levels with bf16 products honour it, see ses_isa_has_bf16. */
+    bool bf16;
+    ses_blocks blocks;     /* block sizes of CPU kernels */
 } ses_exec;
 
 /* Destination of an output or gradient. data NULL: not computed. accumulate: add to the present values.
@@ -39,7 +44,9 @@ typedef struct ses_dropout_spec {
 /* C = act(A B + bias), or C += A B, with A [m, k], B [k, n], C [m, n]:
  *     A(i,p) = a[i * a_row + p * a_col]   B(p,j) = b[p * b_row + j * b_col]   C(i,j) = c[i * ldc + j]
  * packed: B from gemm_pack, or NULL. It saves packing B on the fly. The result has the same bits; if
- * packed_dtype is not SES_REAL, the bits of a product with B rounded to it. */
+ * packed_dtype is not SES_REAL, the bits of a product with B rounded to it.
+ * ses_exec.bf16: A and B are rounded to bf16, unless B is packed in another type, and GELU may have an error
+ * of 2e-4 if pre_act is NULL. B must be packed and used with the same ses_exec.bf16. */
 typedef struct ses_gemm {
     int64_t m, n, k;
     ses_real *c;
@@ -130,8 +137,10 @@ typedef struct ses_attn {
     /* NULL, or for one sequence after another [heads][len_q][len_k]: receives the probabilities */
     ses_real *probs;
     ses_real scale;
-    bool causal;    /* mask: r <= 0 */
-    int64_t window; /* mask: |r| < window; 0: no window */
+    bool causal;     /* mask: r <= 0 */
+    bool anticausal; /* mask: r >= 0 */
+    int64_t window;  /* mask: |r| < window; 0: no window */
+    bool equal_keys; /* the window of each sequence is keys - queries + 1, instead */
     /* NULL, or [2 max_seqlen_k - 1][heads]: row r + max_seqlen_k - 1 is added to the scores at distance r. */
     const ses_real *rel_bias;
     const ses_real *bias; /* NULL, or in the layout of probs: added to the scores */
@@ -411,6 +420,7 @@ typedef struct ses_kernels {
 
 /* Highest level that the CPU, the operating system and this build support. */
 ses_isa ses_isa_best(void);
+bool ses_isa_has_bf16(ses_isa isa);       /* kernels of this level honour ses_exec.bf16 */
 /* Whether this process may use AMX. */
 typedef enum ses_amx_state {
     SES_AMX_ABSENT,    /* the processor has no AMX with int8 and bf16 products */

@@ -101,7 +101,7 @@ static bool place_slot(ses_logreg_device *d, slot *s, ses_err *e)
     size_t rows = min_size(BLOCK, d->p->n), size[] = { rows * d->cols, rows, rows }, all = 0, at = 0;
     ses_real **part[] = { &s->logits, &s->row_loss, &s->lse };
     for (size_t i = 0; i < SES_LEN(size); i++) size[i] = (size[i] + 15) / 16 * 16, all += size[i];
-    s->exec = d->dev->exec;
+    s->exec = ses_exec_f32(d->dev);
     if (d->n_slots > 1 && !(s->exec.pool = ses_thread_pool_new(1, e))) return false;
     s->memory = d->dev->mem->alloc(d->dev, all * sizeof *s->memory, e);
     if (!s->memory) return false;

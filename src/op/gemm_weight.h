@@ -42,6 +42,29 @@ static inline const ses_i8_rows *ses_rows_quantized(const ses_node *n, const ses
     return rows;
 }
 
+/* g with B packed once for all rows of A, if there are many. */
+static inline void ses_gemm_packing(const ses_node *n, ses_gemm *g)
+{
+    enum { ROWS = 192 };
+    ses_dtype dtype = n->exec->bf16 ? SES_BF16 : SES_REAL;
+    /* also 0 if this kernel does not pack */
+    int64_t size = g->m >= ROWS ? n->k->gemm_pack_size(g->n, g->k) : 0;
+    ses_real *packed = size > 0 ? ses_scratch(n, n->exec->bf16 ? (size + 1) / 2 : size) : NULL;
+    if (size > 0 && !packed) return;
+    if (packed) n->k->gemm_pack(n->exec, packed, dtype, g->b, g->b_row, g->b_col, g->n, g->k);
+    g->packed = packed, g->packed_dtype = dtype;
+    n->k->gemm(n->exec, g);
+}
+
+/* g with an unpacked B. With f32 operands it is packed on the fly for large blocks of rows. */
+static inline void ses_gemm_unpacked(const ses_node *n, ses_gemm *g)
+{
+    if (n->exec->bf16)
+        ses_gemm_packing(n, g);
+    else
+        n->k->gemm(n->exec, g);
+}
+
 /* g = A w' (+ bias, act), A row-major. x: the tensor that is A, whose int8 rows the next product may reuse,
  * or NULL. end: epilogue of an int8 product, or NULL. */
 static inline void ses_gemm_weight(const ses_node *n, ses_gemm *g, const ses_tensor *x, const ses_tensor *w,
@@ -50,25 +73,16 @@ static inline void ses_gemm_weight(const ses_node *n, ses_gemm *g, const ses_ten
     ses_packed_weight p = ses_pack_get(w, layout, n->k, n->exec);
     g->packed = p.data;
     g->packed_dtype = p.dtype;
+    if (!p.data) {
+        ses_gemm_unpacked(n, g);
+        return;
+    }
     if (p.dtype != SES_I8) {
         n->k->gemm(n->exec, g);
         return;
     }
     const ses_i8_rows *rows = ses_rows_quantized(n, g, x);
     if (rows) n->k->gemm_i8(n->exec, g, 1, *rows, end);
-}
-
-/* g = A' B, the gradient of a weight; if A has many columns, B is packed once for all of them. */
-static inline void ses_gemm_grad(const ses_node *n, ses_gemm *g)
-{
-    enum { COLUMNS = 192 };
-    /* also 0 if this kernel does not pack */
-    int64_t size = g->m >= COLUMNS ? n->k->gemm_pack_size(g->n, g->k) : 0;
-    ses_real *packed = size > 0 ? ses_scratch(n, size) : NULL;
-    if (size > 0 && !packed) return;
-    if (packed) n->k->gemm_pack(n->exec, packed, SES_REAL, g->b, g->b_row, g->b_col, g->n, g->k);
-    g->packed = packed, g->packed_dtype = SES_REAL;
-    n->k->gemm(n->exec, g);
 }
 
 /* The product A w' for rows A [M, K] that gives y [M, N]. */
@@ -88,8 +102,8 @@ static inline void ses_gemm_weight_bwd(const ses_node *n, ses_dst da, ses_dst dw
     ses_gemm gw = in_out ? ses_gemm_tn(dw.data, a, dz, K, N, M) : ses_gemm_tn(dw.data, dz, a, N, K, M);
     ga.accumulate = da.accumulate, ga.is_f32 = da.is_f32;
     gw.accumulate = dw.accumulate, gw.is_f32 = dw.is_f32;
-    if (da.data) n->k->gemm(n->exec, &ga);
-    if (dw.data) ses_gemm_grad(n, &gw);
+    if (da.data) ses_gemm_unpacked(n, &ga);
+    if (dw.data) ses_gemm_packing(n, &gw);
 }
 
 #endif

@@ -114,8 +114,8 @@ static void backward(const ses_node *n)
         gx.a_row = gw.a_col = ld;
         gx.accumulate = dx.accumulate, gx.is_f32 = dx.is_f32;
         gw.accumulate = dw.accumulate || from > 0, gw.is_f32 = dw.is_f32;
-        if (dx.data) n->k->gemm(n->exec, &gx);
-        if (dw.data) ses_gemm_grad(n, &gw);
+        if (dx.data) ses_gemm_unpacked(n, &gx);
+        if (dw.data) ses_gemm_packing(n, &gw);
         if (db.data) n->k->col_sum(n->exec, db, chunk, rows, N, ld);
     }
 }

@@ -174,13 +174,13 @@ static void weight_grads(const ses_node *n, const ses_recurrence *c, const ses_r
     if (previous) {
         ses_gemm p = ses_gemm_tn(dw.data, g->dh, previous, G, c->out, c->tokens);
         p.accumulate = dw.accumulate, p.is_f32 = dw.is_f32;
-        ses_gemm_grad(n, &p);
+        ses_gemm_packing(n, &p);
     }
     ses_dst dproj = n->in[PROJ] ? ses_grad(n, PROJ) : (ses_dst){ 0 };
     if (dproj.data) {
         ses_gemm p = ses_gemm_tn(dproj.data, g->dprojected, c->hidden, c->out, c->size, c->tokens);
         p.accumulate = dproj.accumulate, p.is_f32 = dproj.is_f32;
-        ses_gemm_grad(n, &p);
+        ses_gemm_packing(n, &p);
     }
 }
 

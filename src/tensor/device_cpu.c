@@ -55,6 +55,8 @@ bool ses_device_open_cpu(ses_device *d, const ses_device_options *o, ses_err *e)
     d->isa = o->isa != SES_ISA_BEST && o->isa < best ? o->isa : best;
     d->activation_dtype = SES_REAL;
     d->k = d->k_f32 = ses_kernels_cpu(d->isa);
+    d->exec.bf16 = o->dtype == SES_BF16 && ses_isa_has_bf16(d->isa);
+    d->exec.blocks = ses_blocks_of_caches(ses_cpu_caches_detect());
     d->exec.pool = ses_thread_pool_new(o->threads ? o->threads : ses_cpu_count(), e);
     return d->exec.pool != NULL;
 }

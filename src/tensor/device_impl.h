@@ -67,6 +67,20 @@ struct ses_device {
     ses_device_extra *extra;
 };
 
+/* The dtype of the operands of products in training: f32 or bf16. */
+static inline ses_dtype ses_device_operand_dtype(const ses_device *d)
+{
+    return d->exec.bf16 ? SES_BF16 : d->activation_dtype;
+}
+
+/* The resources of the device for products with f32 operands, whatever its dtype: of parameters, analyses. */
+static inline ses_exec ses_exec_f32(const ses_device *d)
+{
+    ses_exec x = d->exec;
+    x.bf16 = false;
+    return x;
+}
+
 bool ses_device_open_cpu(ses_device *d, const ses_device_options *o, ses_err *e);
 bool ses_device_open_cuda(ses_device *d, const ses_device_options *o, ses_err *e);
 

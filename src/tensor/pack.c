@@ -171,7 +171,8 @@ static bool pack_halves(char *to, layout b, const ses_quant_rows *from, const se
                                 .dtype = from->dtype,
                                 .row_stride = in_out ? b.n : b.k };
         k->dequantize_rows(x, block, &part, NULL, in_out ? b.k : n, in_out ? n : b.k);
-        k->gemm_pack(x, to + SIZE * j * b.k, from->dtype, block, in_out ? n : 1, in_out ? 1 : b.k, n, b.k);
+        int64_t at = x->bf16 && from->dtype == SES_BF16 ? k->gemm_pack_size(j, b.k) : j * b.k;
+        k->gemm_pack(x, to + SIZE * at, from->dtype, block, in_out ? n : 1, in_out ? 1 : b.k, n, b.k);
     }
     ses_free(block);
     return block != NULL;

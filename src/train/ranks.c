@@ -146,7 +146,7 @@ static void describe_device(const ses_device *d, char *text, size_t size)
     const char *number = strchr(d->name, ':');
     if (!d->is_host) ses_gpu_describe(number ? (int)strtol(number + 1, NULL, 10) : 0, &gpu);
     snprintf(text, size, "%.*s%s%s, %s", (int)strcspn(d->name, ":"), d->name, *gpu.name ? " " : "", gpu.name,
-             ses_dtype_name(d->activation_dtype));
+             ses_dtype_name(ses_device_operand_dtype(d)));
     size_t used = strlen(text), version = d->is_host ? 0 : cublas_version();
     if (version) snprintf(text + used, size - used, ", cuBLAS %zu", version);
 }

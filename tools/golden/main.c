@@ -58,8 +58,8 @@ static bool check_inference(golden_case *c, ses_device *dev, golden_result *r, s
     if (!t || !ses_model_forward(m, t, &c->batch, &everything, &out, e)) goto done;
     r->norm_limit =
         c->batch.target_cu_seqlens || m->c.attention.causal || m->c.norm.kind != SES_NORM_LAYER ? 1e-2 : 2e-3;
-    if (dev->activation_dtype != SES_REAL)
-        r->norm_limit = r->norm_limit > 2e-3 ? 1e-1 : 3e-2; /* and bf16 activations */
+    if (dev->activation_dtype != SES_REAL || dev->exec.bf16)
+        r->norm_limit = r->norm_limit > 2e-3 ? 1e-1 : 3e-2; /* and bf16 activations or operands */
     if (!golden_compare_outputs(c, t, &out, r, e)) goto done;
     ses_tensor *loss = c->first_loss_only ? out.head[0].loss : out.loss;
     if (r->quantized && loss && !golden_compare_loss(c, scalar(t, loss), r, e)) goto done;

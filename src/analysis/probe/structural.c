@@ -225,7 +225,8 @@ static double run_pass(pass *a, const int32_t *index, size_t n)
         a->words += t->n;
     }
     ses_gemm g = ses_gemm_nt(a->t, a->x, a->p->b, (int64_t)a->words, (int64_t)rank, (int64_t)width);
-    a->dev->k_f32.gemm(&a->dev->exec, &g);
+    ses_exec x = ses_exec_f32(a->dev);
+    a->dev->k_f32.gemm(&x, &g);
     ses_parallel_for(a->dev->exec.pool, (int64_t)n, one_sentence, a);
     double sum = 0;
     for (size_t s = 0; !a->fn && s < n; s++) sum += a->loss[s];
@@ -253,7 +254,8 @@ static void weight_gradient(pass *a, ses_real *grad, bool accumulate)
     ses_gemm g =
         ses_gemm_tn(grad, a->dt, a->x, (int64_t)a->p->o.rank, (int64_t)a->p->o.width, (int64_t)a->words);
     g.accumulate = accumulate;
-    a->dev->k_f32.gemm(&a->dev->exec, &g);
+    ses_exec x = ses_exec_f32(a->dev);
+    a->dev->k_f32.gemm(&x, &g);
 }
 
 bool ses_structural_predict(const ses_structural_probe *p, ses_device *device, const ses_structural_set *set,

@@ -24,7 +24,9 @@ typedef struct weights {
     int64_t m;
     int64_t copies, packed_size; /* elements per copy */
     int64_t bytes_size;          /* bytes per int8 copy */
-    float *w, *packed;           /* [copies][n * k], [copies][packed_size] */
+    float *w;                    /* [copies][n * k] */
+    char *packed;                /* [copies][packed_size] of packed_dtype */
+    ses_dtype packed_dtype;      /* SES_BF16 if products take bf16 operands */
     uint16_t *half;              /* [copies][packed_size] */
     char *bytes;                 /* [copies][bytes_size] */
     uint8_t *rows;               /* x quantized to int8; scale: [MAX_M] */
@@ -36,14 +38,20 @@ typedef struct weights {
 
 /* ---- products ---- */
 
-static void multiply(const weights *v, const float *packed, const float *bias, ses_act act)
+static void multiply(const weights *v, const void *packed, const float *bias, ses_act act)
 {
     ses_gemm g = ses_gemm_nt(v->y, v->x, v->w, v->m, v->s.n, v->s.k);
     g.packed = packed;
-    g.packed_dtype = SES_REAL;
+    g.packed_dtype = v->packed_dtype;
     g.bias = bias;
     g.act = act;
     v->dev->k.gemm(&v->dev->exec, &g);
+}
+
+/* Bytes of n packed copies. */
+static int64_t packed_bytes(const weights *v, int64_t n)
+{
+    return n * v->packed_size * (int64_t)ses_dtype_size(v->packed_dtype);
 }
 
 static void hot(void *ctx, int64_t call)
@@ -56,7 +64,7 @@ static void hot(void *ctx, int64_t call)
 static void cold(void *ctx, int64_t call)
 {
     const weights *v = ctx;
-    multiply(v, v->packed + call % v->copies * v->packed_size, NULL, SES_ACT_NONE);
+    multiply(v, v->packed + packed_bytes(v, call % v->copies), NULL, SES_ACT_NONE);
 }
 
 static void multiply_half(const weights *v, int64_t copy)
@@ -227,11 +235,11 @@ static void weights_free(weights *v)
 static bool weights_new(weights *v, ses_bench *b, shape s, ses_err *e)
 {
     int64_t count = s.n * s.k;
-    *v = (weights){ .s = s, .dev = b->dev };
+    *v = (weights){ .s = s, .dev = b->dev, .packed_dtype = b->dev->exec.bf16 ? SES_BF16 : SES_REAL };
     v->copies = COLD_BYTES / (count * (int64_t)sizeof(float)) + 1;
     v->packed_size = b->dev->k.gemm_pack_size(s.n, s.k);
     v->w = random_floats(v->copies * count, e);
-    v->packed = ses_alloc_aligned((size_t)(v->copies * v->packed_size) * sizeof(float), e);
+    v->packed = ses_alloc_aligned((size_t)packed_bytes(v, v->copies), e);
     v->x = random_floats(MAX_M * s.k, e);
     v->y = random_floats(MAX_M * s.n, e);
     v->dw = random_floats(count, e);
@@ -245,8 +253,8 @@ static bool weights_new(weights *v, ses_bench *b, shape s, ses_err *e)
         !v->scale)
         return false;
     for (int64_t i = 0; i < v->copies; i++) {
-        b->dev->k.gemm_pack(&b->dev->exec, v->packed + i * v->packed_size, SES_REAL, v->w + i * count, 1, s.k,
-                            s.n, s.k);
+        b->dev->k.gemm_pack(&b->dev->exec, v->packed + packed_bytes(v, i), v->packed_dtype, v->w + i * count,
+                            1, s.k, s.n, s.k);
         b->dev->k.gemm_pack(&b->dev->exec, v->half + i * v->packed_size, SES_F16, v->w + i * count, 1, s.k,
                             s.n, s.k);
         b->dev->k.gemm_i8_pack(&b->dev->exec, v->bytes + i * v->bytes_size, v->w + i * count, 1, s.k, s.n,

@@ -9,6 +9,7 @@
 #include "cli/rank_report.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
+#include "kernel/cpu_caches.h"
 #include "kernel/kernel.h"
 #include "sesame/version.h"
 #include "tensor/device_impl.h"
@@ -49,6 +50,7 @@ typedef struct speed {
 
 typedef struct report {
     ses_machine machine;
+    ses_cpu_caches caches;
     ses_build_feature feature[SES_MAX_BUILD_FEATURES];
     size_t n_features;
     ses_gpu_setup gpu;
@@ -103,6 +105,21 @@ static void show_line(const ses_call *c, const char *name, const char *value)
     ses_show_line(&c->out, name, "%s", *value ? value : "unknown");
 }
 
+/* Cache sizes, and the block sizes derived from them. */
+static void show_caches(const ses_call *c, const report *r)
+{
+    char text[256], size[SES_NUMBER_TEXT];
+    const size_t bytes[] = { r->caches.l1, r->caches.l2, r->caches.l3 };
+    int n = 0;
+    for (int i = 0; i < (int)SES_LEN(bytes); i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%sL%d %s", i ? ", " : "", i + 1,
+                      bytes[i] ? ses_bytes_text(size, bytes[i]) : "unknown");
+    ses_blocks b = ses_blocks_of_caches(r->caches);
+    snprintf(text + n, sizeof text - (size_t)n, "; blocks of %d rows%s", b.packed_rows,
+             b.far_memory ? ", next weights prefetched" : "");
+    show_line(c, "Caches", text);
+}
+
 static void show_machine(const ses_call *c, const report *r)
 {
     const ses_machine *m = &r->machine;
@@ -114,6 +131,7 @@ static void show_machine(const ses_call *c, const report *r)
     if (m->quota > 0)
         snprintf(text + n, sizeof text - (size_t)n, ", limited to %.1f by the control group", m->quota);
     show_line(c, "Cores", text);
+    show_caches(c, r);
     n = snprintf(text, sizeof text, "%s, %s free", ses_bytes_text(a, m->memory), ses_bytes_text(b, m->free));
     if (!m->memory) text[0] = 0;
     if (m->memory_limit && m->memory_limit < m->memory)
@@ -223,6 +241,9 @@ static void json_machine(ses_json_writer *w, const report *r)
     ses_json_member_string(w, "features", m->features);
     ses_json_member_uint(w, "cores_online", (uint64_t)m->cores);
     ses_json_member_uint(w, "cores_usable", (uint64_t)m->usable);
+    ses_json_member_uint(w, "l1_bytes", r->caches.l1);
+    ses_json_member_uint(w, "l2_bytes", r->caches.l2);
+    ses_json_member_uint(w, "l3_bytes", r->caches.l3);
     ses_json_member_uint(w, "memory_bytes", m->memory);
     ses_json_member_uint(w, "memory_free_bytes", m->free);
     ses_json_member_uint(w, "page_bytes", m->page);
@@ -310,6 +331,7 @@ static bool run(ses_call *c, ses_err *e)
     const args *a = c->args;
     if (a->ranks) return ses_rank_report(c, &a->compute, !a->quick, a->seconds, e);
     report r = { .machine = ses_machine_detect(),
+                 .caches = ses_cpu_caches_detect(),
                  .isa = ses_compute_isa(&a->compute),
                  .best = ses_isa_best(),
                  .threads = ses_compute_threads(&a->compute) };

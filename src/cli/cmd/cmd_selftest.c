@@ -35,7 +35,7 @@ static row check_op(const ses_op *op, const char *level, ses_device *dev, ses_de
         if (ses_trial_run(&b, ref, op, &op->cases[i], NULL, &r.error) &&
             ses_trial_run(&a, dev, op, &op->cases[i], NULL, &r.error)) {
             double d = ses_trial_distance(&a, &b, &op->cases[i], &where);
-            if (dev->activation_dtype != SES_REAL) d /= SES_BF16_TOL_FACTOR;
+            if (ses_device_operand_dtype(dev) != SES_REAL) d /= SES_BF16_TOL_FACTOR;
             if (!(d <= r.worst)) r.worst = d, r.where = where;
         }
         ses_trial_free(&a);

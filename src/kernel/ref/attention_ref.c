@@ -1,4 +1,6 @@
-/* Reference attention and its backward pass: one query or key at a time, see ses_attn. */
+/* Reference attention and its backward pass: one query or key at a time, see ses_attn. With ses_exec.bf16 the
+ * operands of all products are rounded to bf16. */
+#include "base/half.h"
 #include "kernel/attention_chunking.h"
 #include "kernel/chunking.h"
 
@@ -11,28 +13,32 @@ typedef struct row {
     int64_t i; /* index of the query in its sequence */
     ses_attn_range keys;
     const ses_real *q, *k, *v;
+    bool bf16;
 } row;
 
-static row row_of(const ses_attn *a, ses_attn_seq_head part, int64_t i)
+static row row_of(const ses_attn *a, ses_attn_seq_head part, int64_t i, bool bf16)
 {
-    row r = { .a = a, .part = part, .i = i, .keys = ses_attn_key_range(a, part, i) };
+    row r = { .a = a, .part = part, .i = i, .keys = ses_attn_key_range(a, part, i), .bf16 = bf16 };
     r.q = a->q + (part.q0 + i) * a->q_row + part.head * ses_attn_head_stride(a->q_head, a);
     r.k = a->k + part.k0 * a->k_row + part.head * ses_attn_head_stride(a->k_head, a);
     r.v = a->v + part.k0 * a->v_row + part.head * ses_attn_head_stride(a->v_head, a);
     return r;
 }
 
-static double dot(const ses_real *x, const ses_real *y, int64_t n)
+/* v as operand of a product */
+static double operand(double v, bool bf16) { return bf16 ? ses_bf16_to_f32(ses_f64_to_bf16(v)) : v; }
+
+static double dot(const ses_real *x, const ses_real *y, int64_t n, bool bf16)
 {
     double sum = 0;
-    for (int64_t d = 0; d < n; d++) sum += (double)x[d] * y[d];
+    for (int64_t d = 0; d < n; d++) sum += operand(x[d], bf16) * operand(y[d], bf16);
     return sum;
 }
 
 static double score(const row *r, int64_t j)
 {
     const ses_attn *a = r->a;
-    double s = a->scale * dot(r->q, r->k + j * a->k_row, a->dim);
+    double s = a->scale * dot(r->q, r->k + j * a->k_row, a->dim, r->bf16);
     if (a->rel_bias) s += a->rel_bias[ses_attn_rel_row(a, r->part, r->i, j) * a->heads + r->part.head];
     if (a->bias) s += a->bias[r->part.probs + r->i * r->part.len_k + j];
     return s;
@@ -47,10 +53,16 @@ static double keep(const row *r, int64_t j)
     return draw >= ses_dropout_threshold(a->dropout) ? ses_drop_scale(a->dropout) : 0;
 }
 
+static double max_score(const row *r)
+{
+    double max = -INFINITY;
+    for (int64_t j = r->keys.begin; j < r->keys.end; j++) max = fmax(max, score(r, j));
+    return max;
+}
+
 static double log_sum_exp(const row *r)
 {
-    double max = -INFINITY, sum = 0;
-    for (int64_t j = r->keys.begin; j < r->keys.end; j++) max = fmax(max, score(r, j));
+    double max = max_score(r), sum = 0;
     for (int64_t j = r->keys.begin; j < r->keys.end; j++) sum += exp(score(r, j) - max);
     return r->keys.begin < r->keys.end ? max + log(sum) : -INFINITY;
 }
@@ -58,34 +70,40 @@ static double log_sum_exp(const row *r)
 static void forward_row(const row *r, double *out)
 {
     const ses_attn *a = r->a;
-    double lse = log_sum_exp(r);
+    /* exponentials relative to the largest score are rounded, not probabilities */
+    double lse = log_sum_exp(r), max = r->bf16 ? max_score(r) : lse, whole = exp(lse - max);
     ses_real *probs = a->probs ? a->probs + r->part.probs + r->i * r->part.len_k : NULL;
     for (int64_t d = 0; d < a->dim; d++) out[d] = 0;
     for (int64_t j = 0; probs && j < r->part.len_k; j++) probs[j] = 0;
     for (int64_t j = r->keys.begin; j < r->keys.end; j++) {
-        double p = exp(score(r, j) - lse), keep_ij = p * keep(r, j);
-        if (probs) probs[j] = (ses_real)p;
-        for (int64_t d = 0; d < a->dim; d++) out[d] += keep_ij * r->v[j * a->v_row + d];
+        double s = score(r, j), kept = operand(exp(s - max) * keep(r, j), r->bf16) / whole;
+        if (probs) probs[j] = (ses_real)exp(s - lse);
+        for (int64_t d = 0; d < a->dim; d++) out[d] += kept * operand(r->v[j * a->v_row + d], r->bf16);
     }
     for (int64_t d = 0; d < a->dim; d++)
         a->out[(r->part.q0 + r->i) * a->out_row + r->part.head * a->dim + d] = (ses_real)out[d];
     if (a->lse) a->lse[ses_attn_stat_index(a, r->part, r->i)] = (ses_real)lse;
 }
 
+typedef struct forward {
+    ses_attn a;
+    bool bf16;
+} forward;
+
 static void forward_chunk(void *ctx, int64_t index, void *scratch)
 {
-    const ses_attn *a = ctx;
-    ses_attn_seq_head part = ses_attn_seq_head_at(a, index);
+    const forward *f = ctx;
+    ses_attn_seq_head part = ses_attn_seq_head_at(&f->a, index);
     for (int64_t i = 0; i < part.len_q; i++) {
-        row r = row_of(a, part, i);
+        row r = row_of(&f->a, part, i, f->bf16);
         forward_row(&r, scratch);
     }
 }
 
 void ses_k_attention_ref(ses_exec *x, const ses_attn *a)
 {
-    ses_attn copy = *a;
-    ses_parallel_for(x->pool, a->seqs * a->heads, forward_chunk, &copy);
+    forward f = { *a, x->bf16 };
+    ses_parallel_for(x->pool, a->seqs * a->heads, forward_chunk, &f);
 }
 
 /* Backward pass, M the dropout factors:
@@ -96,6 +114,7 @@ void ses_k_attention_ref(ses_exec *x, const ses_attn *a)
 typedef struct backward {
     ses_attn a;
     ses_attn_grad g;
+    bool bf16;
 } backward;
 
 typedef struct slope {
@@ -111,7 +130,7 @@ static slope slope_of(const backward *b, const row *r, const ses_real *dout, int
 {
     const ses_attn *a = r->a;
     int64_t stat = ses_attn_stat_index(a, r->part, r->i);
-    double keep_ij = keep(r, j), dp = keep_ij * dot(dout, r->v + j * a->v_row, a->dim);
+    double keep_ij = keep(r, j), dp = keep_ij * dot(dout, r->v + j * a->v_row, a->dim, r->bf16);
     if (b->g.probs) {
         double p = given_prob(b, r, j);
         return (slope){ p * ((ses_real)dp - b->g.delta[stat]), p * keep_ij };
@@ -136,9 +155,9 @@ static double delta_of(const backward *b, const row *r, const ses_real *dout)
     const ses_attn *a = r->a;
     int64_t at = (r->part.q0 + r->i) * a->out_row + r->part.head * a->dim;
     double sum = 0;
-    if (!b->g.probs) return dot(dout, a->out + at, a->dim);
+    if (!b->g.probs) return dot(dout, a->out + at, a->dim, false);
     for (int64_t j = r->keys.begin; j < r->keys.end; j++)
-        sum += given_prob(b, r, j) * (ses_real)(keep(r, j) * dot(dout, r->v + j * a->v_row, a->dim));
+        sum += given_prob(b, r, j) * (ses_real)(keep(r, j) * dot(dout, r->v + j * a->v_row, a->dim, r->bf16));
     return sum;
 }
 
@@ -151,7 +170,8 @@ static void query_grad(const backward *b, const row *r, double *dq)
     for (int64_t j = 0; j < r->part.len_k; j++) {
         bool visible = j >= r->keys.begin && j < r->keys.end;
         double ds = visible ? slope_of(b, r, dout, j).ds : 0;
-        for (int64_t d = 0; visible && d < a->dim; d++) dq[d] += a->scale * ds * r->k[j * a->k_row + d];
+        for (int64_t d = 0; visible && d < a->dim; d++)
+            dq[d] += a->scale * operand(ds, r->bf16) * operand(r->k[j * a->k_row + d], r->bf16);
         if (b->g.dbias.data) ses_dst_put(b->g.dbias, r->part.probs + r->i * r->part.len_k + j, ds);
     }
     store_row(b->g.dq, (r->part.q0 + r->i) * a->q_row + r->part.head * ses_attn_head_stride(a->q_head, a), dq,
@@ -163,13 +183,13 @@ static void key_grad(const backward *b, ses_attn_seq_head part, int64_t j, doubl
     const ses_attn *a = &b->a;
     for (int64_t d = 0; d < a->dim; d++) dk[d] = dv[d] = 0;
     for (int64_t i = 0; i < part.len_q; i++) {
-        row r = row_of(a, part, i);
+        row r = row_of(a, part, i, b->bf16);
         if (j < r.keys.begin || j >= r.keys.end) continue;
         const ses_real *dout = dout_of(b, &r);
         slope s = slope_of(b, &r, dout, j);
         for (int64_t d = 0; d < a->dim; d++) {
-            dk[d] += a->scale * s.ds * r.q[d];
-            dv[d] += s.p * dout[d];
+            dk[d] += a->scale * operand(s.ds, r.bf16) * operand(r.q[d], r.bf16);
+            dv[d] += operand(s.p, r.bf16) * operand(dout[d], r.bf16);
         }
     }
     store_row(b->g.dk, (part.k0 + j) * a->k_row + part.head * ses_attn_head_stride(a->k_head, a), dk, a->dim);
@@ -182,7 +202,7 @@ static void backward_chunk(void *ctx, int64_t index, void *scratch)
     ses_attn_seq_head part = ses_attn_seq_head_at(&b->a, index);
     double *sum = scratch;
     for (int64_t i = 0; i < part.len_q; i++) {
-        row r = row_of(&b->a, part, i);
+        row r = row_of(&b->a, part, i, b->bf16);
         query_grad(b, &r, sum);
     }
     for (int64_t j = 0; j < part.len_k; j++) key_grad(b, part, j, sum, sum + b->a.dim);
@@ -199,7 +219,7 @@ static void rel_bias_grad(void *ctx, int64_t head, void *scratch)
     for (int64_t s = 0; s < a->seqs; s++) {
         ses_attn_seq_head part = ses_attn_seq_head_at(a, s * a->heads + head);
         for (int64_t i = 0; i < part.len_q; i++) {
-            row r = row_of(a, part, i);
+            row r = row_of(a, part, i, b->bf16);
             for (int64_t j = r.keys.begin; j < r.keys.end; j++)
                 sum[ses_attn_rel_row(a, part, i, j)] += slope_of(b, &r, dout_of(b, &r), j).ds;
         }
@@ -209,7 +229,7 @@ static void rel_bias_grad(void *ctx, int64_t head, void *scratch)
 
 void ses_k_attention_bwd_ref(ses_exec *x, const ses_attn *a, const ses_attn_grad *g)
 {
-    backward b = { *a, *g };
+    backward b = { *a, *g, x->bf16 };
     ses_parallel_for(x->pool, a->seqs * a->heads, backward_chunk, &b);
     if (g->drel_bias.data) ses_parallel_for(x->pool, a->heads, rel_bias_grad, &b);
 }

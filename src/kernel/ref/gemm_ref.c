@@ -1,4 +1,4 @@
-/* Reference matrix product: sums over k in double. */
+/* Reference matrix product: sums over k in double; with ses_exec.bf16, of operands rounded to bf16. */
 #include "act_ref.h"
 #include "base/half.h"
 #include "kernel/chunking.h"
@@ -22,10 +22,18 @@ void ses_k_gemm_pack_ref(ses_exec *x, void *packed, ses_dtype dtype, const ses_r
         }
 }
 
+typedef struct job {
+    ses_gemm g;
+    bool round; /* operands to bf16 */
+} job;
+
+static double operand(double v, bool round) { return round ? ses_bf16_to_f32(ses_f64_to_bf16(v)) : v; }
+
 /* B(p, j), from the packed copy if there is one. */
-static double b_at(const ses_gemm *g, int64_t p, int64_t j)
+static double b_at(const job *c, int64_t p, int64_t j)
 {
-    if (!g->packed) return g->b[p * g->b_row + j * g->b_col];
+    const ses_gemm *g = &c->g;
+    if (!g->packed) return operand(g->b[p * g->b_row + j * g->b_col], c->round);
     if (g->packed_dtype == SES_REAL) return ((const ses_real *)g->packed)[j * g->k + p];
     uint16_t h = ((const uint16_t *)g->packed)[j * g->k + p];
     return g->packed_dtype == SES_F16 ? ses_f16_to_f32(h) : ses_bf16_to_f32(h);
@@ -45,13 +53,14 @@ static void store_row(const ses_gemm *g, int64_t i, ses_range r, const double *s
 static void chunk(void *ctx, int64_t index, void *scratch)
 {
     (void)scratch;
-    const ses_gemm *g = ctx;
+    const job *c = ctx;
+    const ses_gemm *g = &c->g;
     ses_range r = ses_chunk(g->n, COLS, index);
     for (int64_t i = 0; i < g->m; i++) {
         double sum[COLS] = { 0 };
         for (int64_t p = 0; p < g->k; p++) {
-            double a = g->a[i * g->a_row + p * g->a_col];
-            for (int64_t j = r.begin; j < r.end; j++) sum[j - r.begin] += a * b_at(g, p, j);
+            double a = operand(g->a[i * g->a_row + p * g->a_col], c->round);
+            for (int64_t j = r.begin; j < r.end; j++) sum[j - r.begin] += a * b_at(c, p, j);
         }
         store_row(g, i, r, sum);
     }
@@ -59,6 +68,6 @@ static void chunk(void *ctx, int64_t index, void *scratch)
 
 void ses_k_gemm_ref(ses_exec *x, const ses_gemm *g)
 {
-    ses_gemm copy = *g;
-    ses_parallel_for(x->pool, ses_chunks(g->n, COLS), chunk, &copy);
+    job c = { *g, x->bf16 && (!g->packed || g->packed_dtype == SES_BF16) };
+    ses_parallel_for(x->pool, ses_chunks(g->n, COLS), chunk, &c);
 }

@@ -1,14 +1,14 @@
-/* Attention on the register tile of gemm_tile.h: parts shared by both passes, then the forward pass.
+/* Attention on the blocks of attention_blocks.h: parts shared by both passes, then the forward pass.
  *
- * A chunk is a block of queries of one head of one sequence. It processes the keys in blocks: for TILE_ROWS
+ * A chunk is a block of queries of one head of one sequence. It processes the keys in blocks: for BK_ROWS
  * queries and one block of keys it computes scores, exponentials and the product with the values while they
  * are in the L1 cache. If a later block has a larger maximum, the sums so far are rescaled (online softmax:
  * Milakov and Gimelshein 2018; FlashAttention: Dao et al. 2022). Blocks of keys end at multiples of KEYS and
- * panels begin at multiples of TILE_COLS for every query. The bits of a query's output therefore depend only
+ * panels begin at multiples of BK_COLS for every query. The bits of a query's output therefore depend only
  * on the query and its visible keys, not on the other queries or on the use of a KV cache. */
+#include "attention_blocks.h"
 #include "kernel/attention_chunking.h"
 #include "kernel/parallel_items.h"
-#include "tile_blocks.h"
 #include "vecmath.h"
 
 #include <math.h>
@@ -16,7 +16,8 @@
 enum {
     MAX_DIM = 256, /* larger heads use the reference kernel */
     QUERIES = 128, /* queries per chunk; keys and values are packed once per chunk */
-    KEYS = 528,    /* keys per block: whole panels; a sequence of 512 tokens is one block */
+    /* keys per block: whole panels; a sequence of 512 tokens is one block */
+    KEYS = 528 / BK_COLS * BK_COLS,
 };
 
 /* Dropout factors of VF_LANES elements: 0 or `scale`, depending on the random numbers at `draw`. */
@@ -64,34 +65,41 @@ typedef struct forward {
     int64_t i, n; /* queries of the chunk: first, count */
     int64_t j, m; /* keys of the block: first, count */
     const float *q;
-    int64_t ld;           /* dim rounded up to whole vectors */
-    float *keys, *values; /* packed keys and values of the block */
-    float *scores;        /* [TILE_ROWS][KEYS] */
-    float *sum_v;         /* [n][ld]: sum of exponentials times values */
-    float *max, *sum;     /* [n]: largest score so far, sum of exponentials */
+    bk_unit *unit;
+    bk_rows q_rows;        /* q as left operand */
+    int64_t ld;            /* dim rounded up to whole vectors */
+    bk_num *keys, *values; /* packed keys and values of the block */
+    bk_num *q_buffer, *p_buffer;
+    float *scores;    /* [BK_ROWS][KEYS] */
+    float *sum_v;     /* [n][ld]: sum of exponentials times values */
+    float *max, *sum; /* [n]: largest score so far, sum of exponentials */
     /* rel_bias by distance, starting at the last query and the first key of the block */
     float *rel_bias;
     uint32_t *draws;
 } forward;
 
-_Static_assert(((2 * KEYS + QUERIES) * (MAX_DIM + VF_LANES) + (TILE_ROWS + 1) * KEYS + 3 * QUERIES +
-                VF_LANES + DRAWS) *
+_Static_assert(((2 * KEYS + 2 * QUERIES) * (MAX_DIM + BK_ROOM) + (2 * BK_ROWS + 1) * (KEYS + BK_ROOM) +
+                3 * QUERIES + VF_LANES + DRAWS) *
                        4 <=
                    SES_SCRATCH_BYTES,
                "scratch");
 
 static forward forward_of(const ses_attn *a, int64_t index, float *scratch)
 {
-    int64_t blocks = (a->max_seqlen_q + QUERIES - 1) / QUERIES, ld = tile_round_up(a->dim, VF_LANES);
+    int64_t blocks = (a->max_seqlen_q + QUERIES - 1) / QUERIES, ld = tile_round_up(a->dim, BK_LANES);
     forward f = {
         .a = a, .part = ses_attn_seq_head_at(a, index / blocks), .i = index % blocks * QUERIES, .ld = ld
     };
     f.n = tile_min(QUERIES, f.part.len_q - f.i);
     f.q = a->q + (f.part.q0 + f.i) * a->q_row + f.part.head * ses_attn_head_stride(a->q_head, a);
-    f.keys = scratch;
-    f.values = f.keys + KEYS * ld;
-    f.scores = f.values + KEYS * ld;
-    f.sum_v = f.scores + TILE_ROWS * KEYS;
+    /* packed numbers in the room of as many floats */
+    f.keys = (bk_num *)(void *)scratch;
+    f.values = (bk_num *)(void *)(scratch + KEYS * ld);
+    f.q_buffer = (bk_num *)(void *)(scratch + 2 * KEYS * ld);
+    f.scores = scratch + 2 * KEYS * ld + QUERIES * (ld + BK_ROOM);
+    f.p_buffer = (bk_num *)(void *)f.scores;
+    f.scores += BK_ROWS * (KEYS + BK_ROOM);
+    f.sum_v = f.scores + BK_ROWS * KEYS;
     f.max = f.sum_v + QUERIES * ld;
     f.sum = f.max + QUERIES;
     f.rel_bias = f.sum + QUERIES;
@@ -108,24 +116,32 @@ static ses_attn_range visible_keys(const forward *f, int64_t i)
     return v;
 }
 
-/* Turns the products of query i with keys begin .. end-1 into scores: scale, biases, -infinity for masked
- * keys. Returns the maximum. */
+/* `scores` stores scores divided by this factor. Scores without biases are stored as products: their
+ * exponent, product * scale - maximum, is rounded once. */
+static float score_factor(const ses_attn *a)
+{
+    return a->rel_bias || a->bias || !(a->scale > 0) ? 1 : a->scale;
+}
+
+/* Turns the products of query i with keys begin .. end-1 into scores / score_factor, -infinity for masked
+ * keys. Returns the largest score. */
 static float scores(const forward *f, float *s, int64_t i, int64_t begin, int64_t end)
 {
     const ses_attn *a = f->a;
     ses_attn_range visible = visible_keys(f, i);
     const float *rel_bias = a->rel_bias ? f->rel_bias + f->n - 1 - i : NULL;
     const float *bias = a->bias ? a->bias + f->part.probs + (f->i + i) * f->part.len_k + f->j : NULL;
-    vf scale = vf_set1(a->scale), none = vf_set1(-INFINITY), max_vec = none;
+    float factor = score_factor(a);
+    vf scale = vf_set1(a->scale / factor), none = vf_set1(-INFINITY), max_vec = none;
     for (int64_t v = begin; v < end; v += VF_LANES) {
-        vf x = vf_mul(vf_load(s + v), scale);
-        if (rel_bias) x = vf_add(x, vf_load(rel_bias + v));
+        vf x = vf_load(s + v);
+        x = rel_bias ? vf_fma(x, scale, vf_load(rel_bias + v)) : vf_mul(x, scale);
         if (bias) x = vf_add(x, vf_get(bias + v, f->m - v));
         x = select_lanes(x, none, visible.begin, visible.end, v);
         vf_store(s + v, x);
         max_vec = vf_max(max_vec, x);
     }
-    return vf_hmax(max_vec);
+    return vf_hmax(max_vec) * factor;
 }
 
 /* Turns scores into exponentials relative to the running maximum and applies dropout. Returns the factor that
@@ -135,9 +151,9 @@ static float exponentials(forward *f, float *s, int64_t i, int64_t begin, int64_
     const ses_attn *a = f->a;
     float prev = f->max[i], max = fmaxf(prev, scores(f, s, i, begin, end));
     float rescale = max == prev ? 1 : prev == -INFINITY ? 0 : expf(prev - max);
-    vf m = vf_set1(max == -INFINITY ? 0 : max), sum = vf_zero();
+    vf minus_max = vf_set1(max == -INFINITY ? 0 : -max), factor = vf_set1(score_factor(a)), sum = vf_zero();
     for (int64_t v = begin; v < end; v += VF_LANES) {
-        vf p = vf_exp(vf_sub(vf_load(s + v), m));
+        vf p = vf_exp(vf_fma(vf_load(s + v), factor, minus_max));
         sum = vf_add(sum, p);
         vf_store(s + v, p);
     }
@@ -157,21 +173,22 @@ static float exponentials(forward *f, float *s, int64_t i, int64_t begin, int64_
 static void attend_block(forward *f, int64_t i, int64_t rows)
 {
     const ses_attn *a = f->a;
-    int64_t begin = visible_keys(f, i).begin / TILE_COLS * TILE_COLS, end = visible_keys(f, i + rows - 1).end;
-    int64_t width = dim_panel_width(a->dim);
-    float rescale[TILE_ROWS], tile[TILE_ROWS * TILE_COLS];
+    int64_t begin = visible_keys(f, i).begin / BK_COLS * BK_COLS, end = visible_keys(f, i + rows - 1).end;
+    int64_t width = bk_dim_width(a->dim);
+    float rescale[BK_ROWS], tile[BK_ROWS * BK_COLS];
     if (begin >= end) return;
-    mul_across(f->scores, KEYS, f->q + i * a->q_row, a->q_row, rows, f->keys, f->m, begin, end, a->dim);
+    bk_mul_across(f->unit, f->scores, KEYS, f->q_rows, i, rows, f->keys, f->m, begin, end, a->dim);
     for (int64_t r = 0; r < rows; r++) rescale[r] = exponentials(f, f->scores + r * KEYS, i + r, begin, end);
+    bk_rows p = bk_take(f->p_buffer, f->scores + begin, KEYS, rows, end - begin);
     for (int64_t d = 0; d < a->dim; d += width) {
         int64_t w = tile_min(width, f->ld - d);
-        tile_direct[rows - 1][w / VF_LANES - 1](tile, TILE_COLS, f->scores + begin, KEYS,
-                                                f->values + d * f->m + begin * w, end - begin);
+        bk_mul(f->unit, tile, BK_COLS, p, 0, rows, f->values + d * bk_depth(f->m) + begin * w, w,
+               end - begin);
         for (int64_t r = 0; r < rows; r++) {
             float *to = f->sum_v + (i + r) * f->ld + d;
             for (int64_t v = 0; v < w; v += VF_LANES)
                 vf_store(to + v,
-                         vf_fma(vf_load(to + v), vf_set1(rescale[r]), vf_load(tile + r * TILE_COLS + v)));
+                         vf_fma(vf_load(to + v), vf_set1(rescale[r]), vf_load(tile + r * BK_COLS + v)));
         }
     }
 }
@@ -224,7 +241,7 @@ static void attend_one(forward *f)
 {
     const ses_attn *a = f->a;
     ses_attn_range visible = visible_keys(f, 0);
-    int64_t begin = visible.begin / TILE_COLS * TILE_COLS, end = visible.end, at = f->part.k0 + f->j + begin;
+    int64_t begin = visible.begin / BK_COLS * BK_COLS, end = visible.end, at = f->part.k0 + f->j + begin;
     const float *k = a->k + at * a->k_row + f->part.head * ses_attn_head_stride(a->k_head, a),
                 *v = a->v + at * a->v_row + f->part.head * ses_attn_head_stride(a->v_head, a);
     float *s = f->scores + begin;
@@ -252,10 +269,13 @@ static void finish(const forward *f)
 {
     const ses_attn *a = f->a;
     for (int64_t i = 0; i < f->n; i++) {
-        vf by = vf_set1(has_no_keys(f, i) ? 0 : 1 / f->sum[i]);
+        double inverse = has_no_keys(f, i) ? 0 : 1 / (double)f->sum[i];
+        vf high = vf_set1((float)inverse), low = vf_set1((float)(inverse - (double)(float)inverse));
         float *out = a->out + (f->part.q0 + f->i + i) * a->out_row + f->part.head * a->dim;
-        for (int64_t d = 0; d < a->dim; d += VF_LANES)
-            vf_put(out + d, vf_mul(vf_load(f->sum_v + i * f->ld + d), by), a->dim - d);
+        for (int64_t d = 0; d < a->dim; d += VF_LANES) {
+            vf x = vf_load(f->sum_v + i * f->ld + d);
+            vf_put(out + d, vf_fma(x, low, vf_mul(x, high)), a->dim - d);
+        }
         if (a->lse) a->lse[ses_attn_stat_index(a, f->part, f->i + i)] = f->max[i] + logf(f->sum[i]);
     }
 }
@@ -264,15 +284,16 @@ static void finish(const forward *f)
 static void write_probs(forward *f, int64_t i, int64_t rows)
 {
     const ses_attn *a = f->a;
-    mul_across(f->scores, KEYS, f->q + i * a->q_row, a->q_row, rows, f->keys, f->m, 0, f->m, a->dim);
+    bk_mul_across(f->unit, f->scores, KEYS, f->q_rows, i, rows, f->keys, f->m, 0, f->m, a->dim);
     for (int64_t r = 0; r < rows; r++) {
         float *s = f->scores + r * KEYS,
               *to = a->probs + f->part.probs + (f->i + i + r) * f->part.len_k + f->j;
         bool none = has_no_keys(f, i + r);
-        vf m = vf_set1(none ? 0 : f->max[i + r]), by = vf_set1(none ? 0 : 1 / f->sum[i + r]);
+        vf minus_max = vf_set1(none ? 0 : -f->max[i + r]), by = vf_set1(none ? 0 : 1 / f->sum[i + r]);
+        vf factor = vf_set1(score_factor(a));
         scores(f, s, i + r, 0, f->m);
         for (int64_t v = 0; v < f->m; v += VF_LANES)
-            vf_put(to + v, vf_mul(vf_exp(vf_sub(vf_load(s + v), m)), by), f->m - v);
+            vf_put(to + v, vf_mul(vf_exp(vf_fma(vf_load(s + v), factor, minus_max)), by), f->m - v);
     }
 }
 
@@ -282,23 +303,23 @@ typedef void block_fn(forward *f, int64_t i, int64_t rows);
 static void for_blocks(forward *f, int64_t begin, int64_t end, block_fn *visit)
 {
     const ses_attn *a = f->a;
-    for (f->j = begin / TILE_COLS * TILE_COLS; f->j < end; f->j += f->m) {
+    for (f->j = begin / BK_COLS * BK_COLS; f->j < end; f->j += f->m) {
         f->m = tile_min(KEYS - f->j % KEYS, end - f->j);
         int64_t at = f->part.k0 + f->j, h = f->part.head;
-        bool is_single = f->n == 1 && visit == attend_block;
+        bool is_single = f->n == 1 && visit == attend_block && bk_takes_single(a->dim);
         if (!is_single)
-            pack_across(f->keys, a->k + at * a->k_row + h * ses_attn_head_stride(a->k_head, a), a->k_row,
-                        f->m, a->dim);
+            bk_pack_across(f->keys, a->k + at * a->k_row + h * ses_attn_head_stride(a->k_head, a), a->k_row,
+                           f->m, a->dim);
         if (visit == attend_block && !is_single)
-            pack_along(f->values, a->v + at * a->v_row + h * ses_attn_head_stride(a->v_head, a), a->v_row,
-                       f->m, a->dim);
+            bk_pack_along(f->values, a->v + at * a->v_row + h * ses_attn_head_stride(a->v_head, a), a->v_row,
+                          f->m, a->dim);
         if (a->rel_bias) { /* row i of the table starts at rel_bias + n - 1 - i */
             int64_t last = f->i + f->n - 1 + f->part.len_k - f->part.len_q;
             rel_bias_row(f->rel_bias, a, h, f->j - last, f->m + f->n - 1);
         }
         if (is_single) attend_one(f);
-        for (int64_t i = 0, rows, left = is_single ? 0 : tile_count(f->n); left > 0; left--, i += rows) {
-            rows = even_rows(f->n - i, left);
+        for (int64_t i = 0, rows, left = is_single ? 0 : bk_count(f->n); left > 0; left--, i += rows) {
+            rows = bk_next(f->n - i, left);
             visit(f, i, rows);
         }
     }
@@ -308,15 +329,19 @@ static void forward_chunk(void *ctx, int64_t index, void *scratch)
 {
     forward f = forward_of(ctx, index, scratch);
     if (f.n <= 0) return;
+    bk_unit unit = bk_begin();
+    f.unit = &unit;
+    f.q_rows = bk_take(f.q_buffer, f.q, f.a->q_row, f.n, f.a->dim);
     memset(f.sum_v, 0, (size_t)(f.n * f.ld) * sizeof *f.sum_v);
     for (int64_t i = 0; i < f.n; i++) f.max[i] = -INFINITY, f.sum[i] = 0;
     for_blocks(&f, ses_attn_key_range(f.a, f.part, f.i).begin,
                ses_attn_key_range(f.a, f.part, f.i + f.n - 1).end, attend_block);
     finish(&f);
     if (f.a->probs) for_blocks(&f, 0, f.part.len_k, write_probs);
+    bk_end(&unit);
 }
 
-void VF_NAME(ses_k_attention)(ses_exec *x, const ses_attn *a)
+static void attention_forward(ses_exec *x, const ses_attn *a)
 {
     if (a->dim > MAX_DIM) {
         ses_k_attention_ref(x, a);

@@ -16,17 +16,19 @@ typedef struct backward {
     ses_attn a;
     ses_attn_grad g;
     ses_attn_seq_head part;
-    int64_t i, nq, j, nk;          /* first query, queries, first key, keys of the current blocks */
-    int64_t ld;                    /* dim rounded up to whole vectors */
-    float *k;                      /* keys, from pack_along */
-    float *q_across, *dout_across; /* queries and output gradients, from pack_across and pack_along */
-    float *q_along, *dout_along;
-    float *p, *dp;    /* [TILE_ROWS][SIDE] */
-    float *ds;        /* [SIDE][SIDE], a row per key; so are keep and bias */
-    float *keep;      /* dropout factors */
-    float *bias;      /* added to the scores */
-    float *ds_strips; /* ds packed for the product with k */
-    float *dk, *dv;   /* [SIDE][ld] */
+    int64_t i, nq, j, nk; /* first query, queries, first key, keys of the current blocks */
+    int64_t ld;           /* dim rounded up to whole vectors */
+    bk_unit *unit;
+    bk_num *k;                      /* keys, from bk_pack_along */
+    bk_num *q_across, *dout_across; /* queries and their output gradients, from bk_pack_across and _along */
+    bk_num *q_along, *dout_along;
+    bk_num *rows_buffer; /* left operands, see bk_take */
+    float *p, *dp;       /* [BK_ROWS][SIDE] */
+    float *ds;           /* [SIDE][SIDE], a row per key; so are keep and bias */
+    float *keep;         /* dropout factors */
+    float *bias;         /* added to the scores */
+    bk_num *ds_turned;   /* ds as left operand of the product with k */
+    float *dk, *dv;      /* [SIDE][ld] */
     /* [2 SIDE] by distance, starting at the last key and the first query of the block; so is drel_bias */
     float *rel_bias;
     float *drel_bias;
@@ -34,30 +36,32 @@ typedef struct backward {
     double *grad_by_dist; /* [2 max_seqlen_k - 1]: gradient by distance, summed over all sequences */
 } backward;
 
-_Static_assert((7 * SIDE * (MAX_DIM + VF_LANES) + 4 * SIDE * SIDE + (3 * TILE_ROWS + 4) * SIDE +
-                2 * VF_LANES + DRAWS + 2 * (MAX_DISTANCES + 1)) *
+_Static_assert((7 * SIDE * (MAX_DIM + BK_LANES) + 4 * SIDE * SIDE + (2 * BK_ROWS + BK_ROOM + 4) * SIDE +
+                BK_ROWS * (MAX_DIM + BK_ROOM) + 2 * VF_LANES + DRAWS + 2 * (MAX_DISTANCES + 1)) *
                        4 <=
                    SES_SCRATCH_BYTES,
                "scratch");
 
 static void place_bwd_scratch(backward *b, double *scratch)
 {
-    int64_t block = SIDE * b->ld;
+    int64_t block = SIDE * b->ld; /* floats, also for packed numbers */
+    float *at = (float *)(void *)(scratch + (b->g.drel_bias.data ? MAX_DISTANCES + 1 : 0));
     b->grad_by_dist = scratch;
-    b->k = (float *)(void *)(scratch + (b->g.drel_bias.data ? MAX_DISTANCES + 1 : 0));
-    b->q_across = b->k + block;
-    b->dout_across = b->q_across + block;
-    b->q_along = b->dout_across + block;
-    b->dout_along = b->q_along + block;
-    b->dk = b->dout_along + block;
+    b->k = (bk_num *)(void *)at;
+    b->q_across = (bk_num *)(void *)(at + block);
+    b->dout_across = (bk_num *)(void *)(at + 2 * block);
+    b->q_along = (bk_num *)(void *)(at + 3 * block);
+    b->dout_along = (bk_num *)(void *)(at + 4 * block);
+    b->dk = at + 5 * block;
     b->dv = b->dk + block;
     b->p = b->dv + block;
-    b->dp = b->p + TILE_ROWS * SIDE;
-    b->ds = b->dp + TILE_ROWS * SIDE;
+    b->dp = b->p + BK_ROWS * SIDE;
+    b->ds = b->dp + BK_ROWS * SIDE;
     b->keep = b->ds + SIDE * SIDE;
     b->bias = b->keep + SIDE * SIDE;
-    b->ds_strips = b->bias + SIDE * SIDE;
-    b->rel_bias = b->ds_strips + (SIDE + TILE_ROWS) * SIDE;
+    b->ds_turned = (bk_num *)(void *)(b->bias + SIDE * SIDE);
+    b->rows_buffer = (bk_num *)(void *)(b->bias + SIDE * SIDE + SIDE * (SIDE + BK_ROOM));
+    b->rel_bias = b->bias + SIDE * SIDE + SIDE * (SIDE + BK_ROOM) + BK_ROWS * (MAX_DIM + BK_ROOM);
     b->drel_bias = b->rel_bias + 2 * SIDE + VF_LANES;
     b->draws = (uint32_t *)(void *)(b->drel_bias + 2 * SIDE + VF_LANES);
 }
@@ -86,20 +90,21 @@ static void add_tile(float *to, int64_t row, const float *tile, int64_t rows, in
     for (int64_t r = 0; r < rows; r++)
         for (int64_t v = 0; v < cols; v += VF_LANES) {
             float *at = to + r * row + v;
-            vf x = vf_load(tile + r * TILE_COLS + v);
+            vf x = vf_load(tile + r * BK_COLS + v);
             vf_put(at, vf_fma(vf_set1(factor), x, vf_get(at, cols - v)), cols - v);
         }
 }
 
-/* sum[rows][ld] += a[rows][n] x, with x packed by pack_along. */
-static void add_along(float *sum, const backward *b, const float *a, int64_t rows, const float *packed,
+/* sum[rows][ld] += a[rows][n] x, with x packed by bk_pack_along; rows of a are SIDE apart. */
+static void add_along(float *sum, const backward *b, const float *a, int64_t rows, const bk_num *packed,
                       int64_t n)
 {
-    float tile[TILE_ROWS * TILE_COLS];
-    int64_t width = dim_panel_width(b->a.dim);
+    float tile[BK_ROWS * BK_COLS];
+    int64_t width = bk_dim_width(b->a.dim);
+    bk_rows left = bk_take(b->rows_buffer, a, SIDE, rows, n);
     for (int64_t d = 0; d < b->a.dim; d += width) {
         int64_t w = tile_min(width, b->ld - d);
-        tile_direct[rows - 1][w / VF_LANES - 1](tile, TILE_COLS, a, SIDE, packed + d * n, n);
+        bk_mul(b->unit, tile, BK_COLS, left, 0, rows, packed + d * bk_depth(n), w, n);
         add_tile(sum + d, b->ld, tile, rows, w, 1);
     }
 }
@@ -168,10 +173,15 @@ static void probs_and_ds(const backward *b, int64_t t, int64_t r)
     vf scale = vf_set1(a->scale), keep = vf_set1(1);
     for (int64_t v = 0; v < b->nq; v += VF_LANES) {
         vf lse = vf_get(a->lse + stat + v, b->nq - v), delta = vf_get(b->g.delta + stat + v, b->nq - v);
-        vf x = vf_mul(vf_load(p + v), scale);
-        if (rel_bias) x = vf_add(x, vf_load(rel_bias + v));
-        if (bias) x = vf_add(x, vf_load(bias + v));
-        vf e = select_lanes(vf_exp(vf_sub(x, lse)), vf_zero(), queries.begin - b->i, end, v);
+        vf x = vf_load(p + v);
+        if (!rel_bias && !bias)
+            x = vf_fma(x, scale, vf_sub(vf_zero(), lse));
+        else {
+            x = rel_bias ? vf_fma(x, scale, vf_load(rel_bias + v)) : vf_mul(x, scale);
+            if (bias) x = vf_add(x, vf_load(bias + v));
+            x = vf_sub(x, lse);
+        }
+        vf e = select_lanes(vf_exp(x), vf_zero(), queries.begin - b->i, end, v);
         if (a->dropout > 0) keep = vf_load(b->keep + (t + r) * SIDE + v);
         vf_store(p + v, vf_mul(e, keep));
         vf_store(ds + v, vf_mul(e, vf_sub(vf_mul(keep, vf_load(dp + v)), delta)));
@@ -182,11 +192,12 @@ static void probs_and_ds(const backward *b, int64_t t, int64_t r)
 static void process_queries(const backward *b)
 {
     const ses_attn *a = &b->a;
-    for (int64_t t = 0, rows, left = tile_count(b->nk); left > 0; left--, t += rows) {
-        rows = even_rows(b->nk - t, left);
-        const float *k = a->k + k_at(b, b->j + t), *v = a->v + v_at(b, b->j + t);
-        mul_across(b->p, SIDE, k, a->k_row, rows, b->q_across, b->nq, 0, b->nq, a->dim);
-        mul_across(b->dp, SIDE, v, a->v_row, rows, b->dout_across, b->nq, 0, b->nq, a->dim);
+    for (int64_t t = 0, rows, left = bk_count(b->nk); left > 0; left--, t += rows) {
+        rows = bk_next(b->nk - t, left);
+        bk_rows k = bk_take(b->rows_buffer, a->k + k_at(b, b->j + t), a->k_row, rows, a->dim);
+        bk_mul_across(b->unit, b->p, SIDE, k, 0, rows, b->q_across, b->nq, 0, b->nq, a->dim);
+        bk_rows v = bk_take(b->rows_buffer, a->v + v_at(b, b->j + t), a->v_row, rows, a->dim);
+        bk_mul_across(b->unit, b->dp, SIDE, v, 0, rows, b->dout_across, b->nq, 0, b->nq, a->dim);
         for (int64_t r = 0; r < rows; r++) probs_and_ds(b, t, r);
         if (b->g.dv.data) add_along(b->dv + t * b->ld, b, b->p, rows, b->dout_along, b->nq);
         if (b->g.dk.data) add_along(b->dk + t * b->ld, b, b->ds + t * SIDE, rows, b->q_along, b->nq);
@@ -197,14 +208,15 @@ static void process_queries(const backward *b)
 static void add_dq(const backward *b)
 {
     const ses_attn *a = &b->a;
-    int64_t width = dim_panel_width(a->dim);
-    float tile[TILE_ROWS * TILE_COLS];
-    pack_strips(b->ds_strips, b->ds, 1, SIDE, b->nq, b->nk);
-    for (int64_t i = 0; i < b->nq; i += TILE_ROWS)
+    int64_t width = bk_dim_width(a->dim);
+    float tile[BK_ROWS * BK_COLS];
+    bk_turn(b->ds_turned, b->ds, SIDE, b->nq, b->nk);
+    for (int64_t i = 0; i < b->nq; i += BK_ROWS)
         for (int64_t d = 0; d < a->dim; d += width) {
             int64_t w = tile_min(width, b->ld - d);
-            tile_strip[w / VF_LANES - 1](tile, TILE_COLS, b->ds_strips + i * b->nk, b->k + d * b->nk, b->nk);
-            add_tile(b->g.dq.data + q_at(b, b->i + i) + d, a->q_row, tile, tile_min(TILE_ROWS, b->nq - i),
+            bk_mul_turned(b->unit, tile, BK_COLS, b->ds_turned, i, b->nq, b->k + d * bk_depth(b->nk), w,
+                          b->nk);
+            add_tile(b->g.dq.data + q_at(b, b->i + i) + d, a->q_row, tile, tile_min(BK_ROWS, b->nq - i),
                      tile_min(w, a->dim - d), a->scale);
         }
 }
@@ -240,10 +252,10 @@ static void pack_queries(const backward *b)
 {
     const ses_attn *a = &b->a;
     const float *q = a->q + q_at(b, b->i), *dout = b->g.dout + out_at(b, b->i);
-    pack_across(b->q_across, q, a->q_row, b->nq, a->dim);
-    pack_across(b->dout_across, dout, a->out_row, b->nq, a->dim);
-    if (b->g.dk.data) pack_along(b->q_along, q, a->q_row, b->nq, a->dim);
-    if (b->g.dv.data) pack_along(b->dout_along, dout, a->out_row, b->nq, a->dim);
+    bk_pack_across(b->q_across, q, a->q_row, b->nq, a->dim);
+    bk_pack_across(b->dout_across, dout, a->out_row, b->nq, a->dim);
+    if (b->g.dk.data) bk_pack_along(b->q_along, q, a->q_row, b->nq, a->dim);
+    if (b->g.dv.data) bk_pack_along(b->dout_along, dout, a->out_row, b->nq, a->dim);
 }
 
 /* True if a query of the block attends to a key of the block. */
@@ -257,7 +269,7 @@ static bool blocks_overlap(const backward *b)
 static void process_keys(backward *b)
 {
     const ses_attn *a = &b->a;
-    if (b->g.dq.data) pack_along(b->k, a->k + k_at(b, b->j), a->k_row, b->nk, a->dim);
+    if (b->g.dq.data) bk_pack_along(b->k, a->k + k_at(b, b->j), a->k_row, b->nk, a->dim);
     memset(b->dk, 0, (size_t)(b->nk * b->ld) * sizeof *b->dk);
     memset(b->dv, 0, (size_t)(b->nk * b->ld) * sizeof *b->dv);
     for (b->i = 0; b->i < b->part.len_q; b->i += SIDE) {
@@ -294,8 +306,11 @@ static void backward_seq_head(backward *b, int64_t index)
 static void backward_chunk(void *ctx, int64_t index, void *scratch)
 {
     backward b = *(const backward *)ctx;
+    bk_unit unit = bk_begin();
+    b.unit = &unit;
     place_bwd_scratch(&b, scratch);
     backward_seq_head(&b, index);
+    bk_end(&unit);
 }
 
 /* One head of all sequences in order: they share the gradient by distance. */
@@ -303,19 +318,22 @@ static void backward_head(void *ctx, int64_t head, void *scratch)
 {
     backward b = *(const backward *)ctx;
     int64_t n = 2 * b.a.max_seqlen_k - 1;
+    bk_unit unit = bk_begin();
+    b.unit = &unit;
     place_bwd_scratch(&b, scratch);
     for (int64_t r = 0; r < n; r++) b.grad_by_dist[r] = 0;
     for (int64_t s = 0; s < b.a.seqs; s++) backward_seq_head(&b, s * b.a.heads + head);
     for (int64_t r = 0; r < n; r++) ses_dst_put(b.g.drel_bias, r * b.a.heads + head, b.grad_by_dist[r]);
+    bk_end(&unit);
 }
 
-void VF_NAME(ses_k_attention_bwd)(ses_exec *x, const ses_attn *a, const ses_attn_grad *g)
+static void attention_backward(ses_exec *x, const ses_attn *a, const ses_attn_grad *g)
 {
     if (g->probs || a->dim > MAX_DIM || (g->drel_bias.data && 2 * a->max_seqlen_k - 1 > MAX_DISTANCES)) {
         ses_k_attention_bwd_ref(x, a, g);
         return;
     }
-    backward b = { .a = *a, .g = *g, .ld = tile_round_up(a->dim, VF_LANES) };
+    backward b = { .a = *a, .g = *g, .ld = tile_round_up(a->dim, BK_LANES) };
     if (g->drel_bias.data)
         ses_parallel_for(x->pool, a->heads, backward_head, &b);
     else

@@ -37,7 +37,7 @@ VF_INLINE void pack_value_rows(const i8_chunk *f, const float *v, const uint8_t 
 
 /* Scores of `rows` queries and the panel of keys at j, without the query scale; top: maximum per lane. */
 VF_INLINE void score_tile(const i8_chunk *f, float *s, vf *top, const uint8_t *q, int64_t j, const int rows,
-                          const int vecs, const bool vnni)
+                          const int vecs, const int vnni)
 {
     vi c[TILE_ROWS][TILE_VECS];
     tile_i8_sum(c, q, 4 * f->quads, f->keys + j * 4 * f->depth, NULL, f->zp_correction + j, f->quads, rows,
@@ -96,16 +96,25 @@ typedef void value_fn(const i8_chunk *f, float *out, const float *by, int64_t d)
     {                                                                           \
         value_tile(f, out, by, d, rows, vecs, vnni);                            \
     }
-#define SCORE_VNNI(name, rows, vecs) SCORE_TILE(name, rows, vecs, true)
-#define SCORE_PLAIN(name, rows, vecs) SCORE_TILE(name, rows, vecs, false)
+#define SCORE_VNNI(name, rows, vecs) SCORE_TILE(name, rows, vecs, VNNI)
+#define SCORE_PLAIN(name, rows, vecs) SCORE_TILE(name, rows, vecs, PLAIN)
+#define SCORE_MATRIX(name, rows, vecs) SCORE_TILE(name, rows, vecs, MATRIX)
 #define VALUE_VNNI(name, rows, vecs) VALUE_TILE(name, rows, vecs, true)
 #define VALUE_PLAIN(name, rows, vecs) VALUE_TILE(name, rows, vecs, false)
 TILE_ALL(score_vnni, SCORE_VNNI)
 TILE_ALL(score_plain, SCORE_PLAIN)
 TILE_ALL(value_vnni, VALUE_VNNI)
 TILE_ALL(value_plain, VALUE_PLAIN)
-static score_fn *const score_tiles[2][TILE_ROWS][TILE_VECS] = { TILE_TABLE(score_plain),
-                                                                TILE_TABLE(score_vnni) };
+#ifdef VI_MATRIX
+TILE_ALL(score_matrix, SCORE_MATRIX)
+#endif
+static score_fn *const score_tiles[][TILE_ROWS][TILE_VECS] = {
+    [PLAIN] = TILE_TABLE(score_plain),
+    [VNNI] = TILE_TABLE(score_vnni),
+#ifdef VI_MATRIX
+    [MATRIX] = TILE_TABLE(score_matrix),
+#endif
+};
 static value_fn *const value_tiles[2][TILE_ROWS][TILE_VECS] = { TILE_TABLE(value_plain),
                                                                 TILE_TABLE(value_vnni) };
 
@@ -142,7 +151,7 @@ static void attend_i8(const i8_chunk *f, int64_t i, int64_t rows)
     output_factors(f, by, sum, rows);
     for (int64_t d = 0; d < a->dim; d += panel) {
         int64_t width = tile_min(panel, tile_round_up(a->dim, VF_LANES) - d);
-        value_tiles[f->vnni][rows - 1][width / VF_LANES - 1](f, out, by, d);
+        value_tiles[f->vnni != PLAIN][rows - 1][width / VF_LANES - 1](f, out, by, d);
     }
 }
 
@@ -156,7 +165,7 @@ static void attend_chunk(const i8_chunk *f)
 
 typedef struct i8_job {
     ses_attn *a;
-    bool vnni;
+    int vnni; /* see has_vnni */
 } i8_job;
 
 static void run_i8_chunk(void *ctx, int64_t index, void *scratch)
@@ -173,7 +182,7 @@ static void run_i8_chunk(void *ctx, int64_t index, void *scratch)
 void VF_NAME(ses_k_attention_i8)(ses_exec *x, const ses_attn *a, bool no_vnni)
 {
     ses_attn copy = *a;
-    i8_job b = { .a = &copy, .vnni = !no_vnni && has_vnni() };
+    i8_job b = { .a = &copy, .vnni = no_vnni ? PLAIN : has_vnni() };
     int64_t blocks = (a->max_seqlen_q + QUERIES_I8 - 1) / QUERIES_I8;
     if (ses_attn_i8_supported(a))
         parallel_items(x, a->seqs * a->heads * blocks,

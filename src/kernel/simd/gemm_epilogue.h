@@ -6,6 +6,10 @@
 #include "gemm_tile.h"
 #include "vecmath.h"
 
+#ifndef EPILOGUE_COLS
+#define EPILOGUE_COLS TILE_COLS /* columns of a row of the tile in memory */
+#endif
+
 /* Position of a pass over k: the first pass stores the tile, later ones add to C, and the last one applies
  * bias and activation. */
 typedef struct tile_pass {
@@ -16,7 +20,7 @@ VF_INLINE void tile_store_act(const ses_gemm *g, tile_pass s, const float *tile,
                               int64_t j, int64_t cols, const ses_act act, const bool approx_gelu)
 {
     bool add = g->accumulate || !s.first, bias = s.last && g->bias, pre = s.last && g->pre_act;
-    for (int64_t r = 0; r < rows; r++, tile += TILE_COLS) {
+    for (int64_t r = 0; r < rows; r++, tile += EPILOGUE_COLS) {
         int64_t at = (i + r) * g->ldc + j;
         for (int64_t v = 0; v < cols; v += VF_LANES) {
             vf x = vf_load(tile + v);

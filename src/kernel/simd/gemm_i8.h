@@ -25,12 +25,12 @@
 
 /* Start of a packed B, followed by scale[width], zp_correction[width], panels */
 typedef struct packed_header {
-    int32_t vnni; /* the processor that packed it has VNNI */
+    int32_t vnni; /* has_vnni of the processor that packed it */
     int32_t pad[15];
 } packed_header;
 
 typedef struct packed_panels {
-    bool vnni;
+    int vnni;
     const float *scale;           /* scale per column */
     const int32_t *zp_correction; /* per column, see gemm_i8_tile.h */
     const int8_t *panel;
@@ -291,6 +291,7 @@ typedef struct packing {
     const int8_t *bytes; /* NULL: use b */
     const float *bytes_scale;
     int64_t b_row, b_col, n, k;
+    int vnni; /* see has_vnni */
 } packing;
 
 /* Column j as int8, padded with zeros to a multiple of 4. */
@@ -369,6 +370,7 @@ static void pack_chunk(void *ctx, int64_t index, void *scratch)
             pack_columns(c, panel + 4 * v, width, j, n, scratch);
         vi_store(c->zp_correction + j, zp_correction_of(panel + 4 * v, width, quads));
     }
+    if (c->vnni == MATRIX) zip_panel(panel, width, quads);
 }
 
 static void pack_b(ses_exec *x, void *packed, packing c)
@@ -376,6 +378,7 @@ static void pack_b(ses_exec *x, void *packed, packing c)
     packed_header *h = packed;
     int64_t width = tile_round_up(c.n, VF_LANES);
     *h = (packed_header){ .vnni = has_vnni() };
+    c.vnni = h->vnni;
     c.scale = (float *)(void *)(h + 1);
     c.zp_correction = (int32_t *)(void *)(c.scale + width);
     c.panel = (int8_t *)(c.zp_correction + width);

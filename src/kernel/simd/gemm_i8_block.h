@@ -17,12 +17,12 @@ typedef struct i8_block {
     int64_t ldt;       /* row stride of the result */
     const float *bias; /* NULL: added later */
     bool gelu;         /* apply GELU after the bias */
-    bool vnni;         /* the processor has VNNI */
+    int vnni;          /* see has_vnni */
     bool stream;       /* the panel is read only once */
 } i8_block;
 
 /* t = sum * row scale * column scale + bias */
-VF_INLINE void i8_tile_run(float *t, const i8_block *in, const int rows, const int vecs, const bool vnni,
+VF_INLINE void i8_tile_run(float *t, const i8_block *in, const int rows, const int vecs, const int vnni,
                            const bool stream)
 {
     vi c[TILE_ROWS][TILE_VECS];
@@ -50,23 +50,35 @@ VF_INLINE void i8_tile_run(float *t, const i8_block *in, const int rows, const i
 
 typedef void i8_tile_fn(float *t, const i8_block *in);
 
-#define TILE_DIRECT(name, form, rows, vecs)                          \
-    static void name##_##rows##x##vecs(float *t, const i8_block *in) \
-    {                                                                \
-        i8_tile_run(t, in, rows, vecs, (form)&VNNI, (form)&STREAM);  \
+#define TILE_DIRECT(name, form, rows, vecs)                               \
+    static void name##_##rows##x##vecs(float *t, const i8_block *in)      \
+    {                                                                     \
+        i8_tile_run(t, in, rows, vecs, (form) % STREAM, (form) / STREAM); \
     }
-enum { PLAIN = 0, VNNI = 1, STREAM = 2 };
+enum { STREAM = 3 }; /* added to PLAIN, VNNI or MATRIX */
 TILE_ALL(vnni, VNNI)
-TILE_ALL(vnni_stream, VNNI | STREAM)
+TILE_ALL(vnni_stream, VNNI + STREAM)
 #ifdef __AVX512VNNI__
-static i8_tile_fn *const i8_tile[4][TILE_ROWS][TILE_VECS] = { [VNNI] = TILE_TABLE(vnni),
-                                                              [VNNI | STREAM] = TILE_TABLE(vnni_stream) };
+static i8_tile_fn *const i8_tile[2 * STREAM][TILE_ROWS][TILE_VECS] = { [VNNI] = TILE_TABLE(vnni),
+                                                                       [VNNI + STREAM] =
+                                                                           TILE_TABLE(vnni_stream) };
 #else
 TILE_ALL(plain, PLAIN)
-TILE_ALL(plain_stream, PLAIN | STREAM)
-static i8_tile_fn *const i8_tile[4][TILE_ROWS][TILE_VECS] = { TILE_TABLE(plain), TILE_TABLE(vnni),
-                                                              TILE_TABLE(plain_stream),
-                                                              TILE_TABLE(vnni_stream) };
+TILE_ALL(plain_stream, PLAIN + STREAM)
+#ifdef VI_MATRIX
+TILE_ALL(matrix, MATRIX)
+TILE_ALL(matrix_stream, MATRIX + STREAM)
+#endif
+static i8_tile_fn *const i8_tile[2 * STREAM][TILE_ROWS][TILE_VECS] = {
+    [PLAIN] = TILE_TABLE(plain),
+    [VNNI] = TILE_TABLE(vnni),
+    [PLAIN + STREAM] = TILE_TABLE(plain_stream),
+    [VNNI + STREAM] = TILE_TABLE(vnni_stream),
+#ifdef VI_MATRIX
+    [MATRIX] = TILE_TABLE(matrix),
+    [MATRIX + STREAM] = TILE_TABLE(matrix_stream),
+#endif
+};
 #endif
 
 /* Stores a tile of whole vectors through GELU. */
@@ -82,7 +94,7 @@ VF_INLINE void store_gelu(float *c, int64_t ldc, const float *tile, int64_t rows
 /* t = the product of at most TILE_ROWS rows and a panel of `vecs` vectors. */
 static void i8_vector_block(float *t, const i8_block *in, int64_t rows, int64_t vecs)
 {
-    i8_tile_fn *run = i8_tile[(in->vnni ? VNNI : PLAIN) | (in->stream ? STREAM : 0)][rows - 1][vecs - 1];
+    i8_tile_fn *run = i8_tile[in->vnni + (in->stream ? STREAM : 0)][rows - 1][vecs - 1];
     if (!in->gelu) {
         run(t, in);
         return;

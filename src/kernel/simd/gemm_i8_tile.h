@@ -16,16 +16,29 @@
 enum { LINE_BYTES = 64, AHEAD_BYTES = 6 << 10 }; /* bytes */
 enum { PLAIN_ROWS = 4 }; /* tile height without VNNI, which needs more registers for B */
 
+/* Instructions for the sums, see has_vnni. */
+enum { PLAIN = 0, VNNI = 1, MATRIX = 2 };
+
+#ifdef VI_MATRIX
+#include "matrix_tile.h"
+#endif
+
 /* c[i][j] = sum_p A(i, p) B(p, j). Rows of A are a_row bytes apart. next: data to prefetch, one cache line
  * per quad, or NULL. stream: B is read only once, so prefetch more of B instead. */
 VF_INLINE void tile_i8_sum(vi c[TILE_ROWS][TILE_VECS], const uint8_t *a, int64_t a_row, const int8_t *b,
                            const int8_t *next, const int32_t *zp_correction, int64_t quads, const int rows,
-                           const int vecs, const bool vnni, const bool stream)
+                           const int vecs, const int vnni, const bool stream)
 {
+#ifdef VI_MATRIX
+    if (vnni == MATRIX) {
+        tile_matrix(c, a, a_row, b, next, stream ? AHEAD_BYTES : 0, quads / 2, rows, vecs, vi_matrix);
+        a += quads / 2 * 8, b += quads / 2 * 8 * vecs * VF_LANES, quads %= 2;
+    }
+#endif
     TILE_UNROLL for (int v = 0; v < vecs; v++)
     {
         vi start = vi_sub(vi_set1(0), vi_load(zp_correction + v * VF_LANES));
-        TILE_UNROLL for (int i = 0; i < rows; i++) c[i][v] = start;
+        TILE_UNROLL for (int i = 0; i < rows; i++) c[i][v] = vnni == MATRIX ? vi_add(c[i][v], start) : start;
     }
     for (; quads > 0; quads--, a += 4, b += vecs * VF_LANES * 4) {
         vi bv[TILE_VECS];
@@ -54,6 +67,16 @@ VF_INLINE void tile_i8_sum(vi c[TILE_ROWS][TILE_VECS], const uint8_t *a, int64_t
             }
         }
     }
+}
+
+/* Packs a panel for MATRIX. */
+static inline void zip_panel(int8_t *panel, int64_t width, int64_t quads)
+{
+#ifdef VI_MATRIX
+    zip_steps(panel, width, quads);
+#else
+    (void)panel, (void)width, (void)quads; /* has_vnni never asks for it */
+#endif
 }
 
 /* Zero-point corrections of VF_LANES columns whose first quads are at b: the zero point times each column's

@@ -5,16 +5,14 @@
  * panels; the partitioning does not change any bit. */
 #include "base/half.h"
 #include "gemm_epilogue.h"
+#include "gemm_narrow.h"
 #include "gemm_pack.h"
 
 enum {
     PASS = 768,
-    ROWS = 1024,             /* rows per chunk; B is packed once for them */
-    PACKED_ROWS = 128,       /* rows per chunk if B is already packed: A stays in the L2 cache */
-    STRIP_ROWS = 96,         /* rows per chunk if A is packed; a multiple of TILE_ROWS */
-    GROUP = 768 / TILE_COLS, /* panels that A is packed for */
-    WORK = 1 << 18,          /* multiply-adds per chunk */
-    FEW = 4,                 /* fewer rows take as long as this many */
+    STRIP_ROWS = 1032, /* most rows per chunk if A is packed; a multiple of TILE_ROWS */
+    WORK = 1 << 18,    /* multiply-adds per chunk */
+    FEW = 4,           /* fewer rows take as long as this many */
 };
 
 _Static_assert((TILE_COLS + STRIP_ROWS) * PASS * sizeof(float) <= SES_SCRATCH_BYTES, "scratch");
@@ -27,6 +25,8 @@ typedef struct job {
     int64_t groups; /* chunks per block of rows */
     bool strips;    /* A is packed */
     bool half;      /* tiles convert 16-bit B themselves: there is only one tile of rows */
+    bool narrow;    /* sums are in double, see gemm_narrow.h */
+    bool next;      /* tiles prefetch the next panel */
 } job;
 
 /* A range of k. */
@@ -52,9 +52,45 @@ VF_INLINE void prefetch_tile(const ses_gemm *g, int64_t i, int64_t rows, int64_t
     }
 }
 
+/* run_panel for a narrow B. */
+static void run_narrow_panel(const job *b, const float *panel, int64_t i, int64_t end, int64_t j)
+{
+    float tile[TILE_ROWS * TILE_COLS];
+    ses_gemm rest = b->g; /* what the epilogue has left to do */
+    rest.bias = NULL, rest.accumulate = false;
+    for (; i < end; i += TILE_ROWS) {
+        int64_t rows = tile_min(TILE_ROWS, end - i);
+        narrow_tile(tile, &b->g, panel, i, rows, j);
+        tile_store(&rest, (tile_pass){ true, true }, tile, i, rows, j, tile_min(TILE_COLS, rest.n - j),
+                   false);
+    }
+}
+
+/* Memory that the next panel will be read from. */
+typedef struct next_panel {
+    const char *at, *end;
+} next_panel;
+
+/* A tile by the functions that prefetch more. */
+static void run_next_tile(const job *b, float *tile, const float *a, int64_t rows, int64_t vecs,
+                          const void *panel, int64_t k, next_panel *next)
+{
+#if TILE_HAS_NEXT
+    if (b->strips) {
+        tile_near_strip[vecs - 1](tile, TILE_COLS, a, panel, k);
+        return;
+    }
+    tile_next[rows - 1][vecs - 1](tile, TILE_COLS, a, b->g.a_row, panel, k,
+                                  next->at < next->end ? next->at : panel);
+    next->at += tile_next_bytes(k);
+#else
+    (void)b, (void)tile, (void)a, (void)rows, (void)vecs, (void)panel, (void)k, (void)next;
+#endif
+}
+
 /* Multiplies rows i .. end-1 with one panel. Tiles have nearly equal heights, so none is very small. */
-static void run_panel(const job *b, pass s, const float *strips, const void *panel, int64_t i, int64_t end,
-                      int64_t j)
+static void run_panel(const job *b, pass s, const float *strips, const void *panel, next_panel next,
+                      int64_t i, int64_t end, int64_t j)
 {
     const ses_gemm *g = &b->g;
     tile_direct_fn *const(*direct)[TILE_VECS] =
@@ -65,10 +101,13 @@ static void run_panel(const job *b, pass s, const float *strips, const void *pan
     for (; tiles > 0; tiles--) {
         int64_t rows = b->strips ? tile_min(TILE_ROWS, end - i) : (end - i + tiles - 1) / tiles;
         prefetch_tile(g, i, rows, j, cols);
-        if (b->strips)
-            tile_strip[vecs - 1](tile, TILE_COLS, strips, panel, s.k);
+        const float *a = b->strips ? strips : g->a + i * g->a_row + s.begin;
+        if (b->next)
+            run_next_tile(b, tile, a, rows, vecs, panel, s.k, &next);
+        else if (b->strips)
+            tile_strip[vecs - 1](tile, TILE_COLS, a, panel, s.k);
         else
-            direct[rows - 1][vecs - 1](tile, TILE_COLS, g->a + i * g->a_row + s.begin, g->a_row, panel, s.k);
+            direct[rows - 1][vecs - 1](tile, TILE_COLS, a, g->a_row, panel, s.k);
         tile_store(g, s.position, tile, i, rows, j, cols, false);
         strips += b->strips ? TILE_ROWS * s.k : 0;
         i += rows;
@@ -84,10 +123,28 @@ static void convert_panel(float *y, const uint16_t *x, ses_dtype from, int64_t n
         for (int64_t i = 0; i < n; i += VF_LANES) vf_store(y + i, vf_load_bf16(x + i));
 }
 
+/* The packed panel after the one of columns at j in pass s: the next one of the chunk, the chunk's first
+ * panel in the next pass, or the next chunk's. Nothing if B is packed on the fly. */
+static next_panel panel_after(const job *b, pass s, int64_t j0, int64_t j, int64_t j_end)
+{
+    const ses_gemm *g = &b->g;
+    int64_t size = g->packed_dtype == SES_F32 ? 4 : 2, begin = s.begin;
+    if (!g->packed) return (next_panel){ NULL, NULL };
+    j += TILE_COLS;
+    if (j >= j_end && !s.position.last)
+        j = j0, begin += s.k;
+    else if (j >= j_end)
+        j = j < g->n ? j : 0, begin = 0;
+    int64_t width = panel_width(g->n, j);
+    const char *at = (const char *)g->packed + size * (j * g->k + begin * width);
+    return (next_panel){ at, at + size * width * tile_min(s.k, g->k - begin) };
+}
+
 static void run_pass(const job *b, pass s, int64_t i, int64_t end, int64_t j, int64_t j_end, float *scratch)
 {
     const ses_gemm *g = &b->g;
     float *buffer = scratch, *strips = scratch + TILE_COLS * PASS;
+    int64_t j0 = j;
     if (b->strips)
         pack_strips(strips, g->a + i * g->a_row + s.begin * g->a_col, g->a_row, g->a_col, end - i, s.k);
     for (; j < j_end; j += TILE_COLS) {
@@ -103,7 +160,10 @@ static void run_pass(const job *b, pass s, int64_t i, int64_t end, int64_t j, in
         else
             pack_panel(buffer, g->b + s.begin * g->b_row + j * g->b_col, g->b_row, g->b_col,
                        tile_min(TILE_COLS, g->n - j), s.k);
-        run_panel(b, s, strips, panel, i, end, j);
+        if (b->narrow)
+            run_narrow_panel(b, panel, i, end, j);
+        else
+            run_panel(b, s, strips, panel, panel_after(b, s, j0, j, j_end), i, end, j);
     }
 }
 
@@ -126,14 +186,19 @@ static void run_chunk(void *ctx, int64_t index, void *scratch)
 void VF_NAME(ses_k_gemm)(ses_exec *x, const ses_gemm *g)
 {
     if (g->m <= 0 || g->n <= 0) return;
-    job b = { .g = *g, .strips = g->a_col != 1 };
-    b.half = g->packed && g->packed_dtype != SES_F32 && !b.strips && g->m <= TILE_ROWS;
+    job b = { .g = *g, .narrow = is_narrow(g) };
+    b.strips = g->a_col != 1 && !b.narrow;
+    b.half = g->packed && g->packed_dtype != SES_F32 && !b.strips && !b.narrow && g->m <= TILE_ROWS;
     int64_t panels = (g->n + TILE_COLS - 1) / TILE_COLS;
-    int64_t rows = tile_min(g->m, b.strips ? STRIP_ROWS : g->packed ? PACKED_ROWS : ROWS);
+    ses_blocks size = ses_blocks_complete(x->blocks);
+    int64_t rows = tile_min(g->m, b.strips ? size.strip_rows : g->packed ? size.packed_rows : size.rows);
     int64_t work = rows < FEW ? FEW : rows; /* few rows are limited by loading B */
+    b.next = TILE_HAS_NEXT && size.far_memory && !b.half && g->m > TILE_ROWS;
     b.tiles = (g->m + TILE_ROWS - 1) / TILE_ROWS;
     b.blocks = (g->m + rows - 1) / rows;
-    b.group = tile_min(b.strips ? GROUP : 1 + WORK / (work * TILE_COLS * (g->k + 1)), panels);
+    b.group = 1 + WORK / (work * TILE_COLS * (g->k + 1));
+    if (b.strips) b.group = ses_chunks(size.strip_cols, TILE_COLS);
+    b.group = tile_min(b.group, panels);
     b.groups = (panels + b.group - 1) / b.group;
     ses_parallel_for(x->pool, b.blocks * b.groups, run_chunk, &b);
 }

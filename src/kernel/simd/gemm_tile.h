@@ -43,4 +43,20 @@ typedef void tile_strip_fn(float *t, int64_t ldt, const float *a, const float *b
 extern tile_direct_fn *const tile_direct[TILE_ROWS][TILE_VECS], *const tile_half[2][TILE_ROWS][TILE_VECS];
 extern tile_strip_fn *const tile_strip[TILE_VECS];
 
+/* Variants for processors whose memory is far from the L2 cache. tile_next also prefetches part of the next
+ * panel: tile_next_bytes(k) from `next` on. The bits are the same. */
+#if VF_LANES == 16
+#define TILE_HAS_NEXT 1
+typedef void tile_next_fn(float *t, int64_t ldt, const float *a, int64_t a_row, const void *b, int64_t k,
+                          const void *next);
+#define tile_next VF_NAME(ses_tile_next)
+#define tile_near_strip VF_NAME(ses_tile_near_strip)
+extern tile_next_fn *const tile_next[TILE_ROWS][TILE_VECS];
+extern tile_strip_fn *const tile_near_strip[TILE_VECS];
+#else
+#define TILE_HAS_NEXT 0
+#endif
+enum { TILE_NEXT_LINES = 2 };
+static inline int64_t tile_next_bytes(int64_t k) { return k / 4 * TILE_NEXT_LINES * 64; }
+
 #endif

@@ -38,10 +38,31 @@ VF_INLINE vf_pair add_deviation(vf_pair sum, void *ctx, int64_t i, int64_t left)
     return sum;
 }
 
+/* norm_row for rows of at most NARROW columns, in double. */
+static void norm_row_narrow(const norm_job *f, int64_t at, float *stat)
+{
+    double s[NARROW], mean = 0, var = 0;
+    for (int64_t i = 0; i < f->cols; i++) {
+        float v = f->res ? f->a[at + i] + f->res[at + i] : f->a[at + i];
+        if (f->s) f->s[at + i] = v;
+        mean += s[i] = (double)v;
+    }
+    mean /= (double)f->cols;
+    for (int64_t i = 0; i < f->cols; i++) var += (s[i] - mean) * (s[i] - mean);
+    double rstd = 1 / sqrt(var / (double)f->cols + f->eps);
+    for (int64_t i = 0; i < f->cols; i++)
+        f->y[at + i] = (float)((s[i] - mean) * rstd * (double)f->gain[i] + (double)f->bias[i]);
+    if (stat) stat[0] = (float)mean, stat[1] = (float)rstd;
+}
+
 /* The mean is a float plus a small correction from the second pass: exact even if the mean is much larger
  * than the deviations. */
 static void norm_row(const norm_job *f, int64_t at, float *stat)
 {
+    if (f->cols <= NARROW) {
+        norm_row_narrow(f, at, stat);
+        return;
+    }
     float *y = f->y + at;
     norm_input r = { .a = f->a + at };
     if (f->res) r.res = f->res + at, r.to = y;

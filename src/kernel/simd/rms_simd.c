@@ -18,6 +18,25 @@ VF_INLINE vf_pair add_square(vf_pair sum, void *ctx, int64_t i, int64_t left)
     return sum;
 }
 
+/* y = x rstd gain. Rows of at most NARROW columns are rounded once: rest is the rounding error of the first
+ * product, x high, plus x times the rounding error of rstd. */
+VF_INLINE void scale_row(float *y, const float *a, const float *gain, int64_t cols, double rstd,
+                         const bool narrow)
+{
+    vf high = vf_set1((float)rstd), minus_high = vf_set1(-(float)rstd);
+    vf low = vf_set1((float)(rstd - (double)(float)rstd));
+    for (int64_t i = 0; i < cols; i += VF_LANES) {
+        int64_t left = cols - i;
+        vf x = vf_get(a + i, left), g = vf_get(gain + i, left);
+        if (narrow) {
+            vf minus_p = vf_mul(x, minus_high), rest = vf_fma(x, low, vf_fma(x, high, minus_p));
+            vf_put(y + i, vf_fnma(minus_p, g, vf_mul(rest, g)), left);
+        } else {
+            vf_put(y + i, vf_mul(vf_mul(x, high), g), left);
+        }
+    }
+}
+
 static void rms_rows(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
@@ -25,13 +44,12 @@ static void rms_rows(void *ctx, int64_t chunk, void *scratch)
     ses_range r = ses_chunk(f->rows, ses_chunk_rows(f->cols), chunk);
     for (int64_t row = r.begin; row < r.end; row++) {
         const float *a = f->a + row * f->cols;
+        float *y = f->y + row * f->cols;
         double rstd = 1 / sqrt(sum_row(f->cols, add_square, (void *)a).a / f->cols + f->eps);
-        vf vrstd = vf_set1((float)rstd);
-        for (int64_t i = 0; i < f->cols; i += VF_LANES) {
-            int64_t left = f->cols - i;
-            vf xhat = vf_mul(vf_get(a + i, left), vrstd);
-            vf_put(f->y + row * f->cols + i, vf_mul(xhat, vf_get(f->gain + i, left)), left);
-        }
+        if (f->cols <= NARROW)
+            scale_row(y, a, f->gain, f->cols, rstd, true);
+        else
+            scale_row(y, a, f->gain, f->cols, rstd, false);
         if (f->stat) f->stat[row] = (float)rstd;
     }
 }

@@ -3,6 +3,7 @@
 #ifndef SES_KERNEL_TILE_BLOCKS_H
 #define SES_KERNEL_TILE_BLOCKS_H
 
+#include "gemm_narrow.h"
 #include "gemm_pack.h"
 
 /* Panels of a [rows][dim] matrix have equal width. */
@@ -27,11 +28,31 @@ static inline void pack_along(float *y, const float *x, int64_t row, int64_t n, 
         pack_panel(y + d * n, x + d, row, 1, tile_min(width, dim - d), n);
 }
 
+/* Products over so few columns are summed in double, for the reason given in gemm_narrow.h. */
+enum { NARROW_HEAD = 16 };
+static inline bool is_narrow_head(int64_t dim) { return dim <= NARROW_HEAD; }
+
+static inline void mul_across_narrow(float *y, int64_t ldy, const ses_gemm *g, int64_t rows,
+                                     const float *packed, int64_t begin, int64_t end)
+{
+    float tile[TILE_ROWS * TILE_COLS];
+    for (int64_t j = begin; j < end; j += TILE_COLS) {
+        narrow_tile(tile, g, packed + j * g->k, 0, rows, j);
+        size_t size = (size_t)panel_width(g->n, j) * sizeof *y;
+        for (int64_t r = 0; r < rows; r++) memcpy(y + r * ldy + j, tile + r * TILE_COLS, size);
+    }
+}
+
 /* Columns begin .. end-1 of y[rows][n] = a[rows][dim] x', with x' packed by pack_across; begin is a multiple
  * of TILE_COLS. */
 static inline void mul_across(float *y, int64_t ldy, const float *a, int64_t a_row, int64_t rows,
                               const float *packed, int64_t n, int64_t begin, int64_t end, int64_t dim)
 {
+    if (is_narrow_head(dim)) {
+        ses_gemm g = { .n = n, .k = dim, .a = a, .a_row = a_row, .a_col = 1 };
+        mul_across_narrow(y, ldy, &g, rows, packed, begin, end);
+        return;
+    }
     for (int64_t j = begin; j < end; j += TILE_COLS)
         tile_direct[rows - 1][panel_width(n, j) / VF_LANES - 1](y + j, ldy, a, a_row, packed + j * dim, dim);
 }

@@ -19,17 +19,34 @@ static inline vq vq_load(const void *a)
 /* sdot (FEAT_DotProd). Inline assembly, because the compiler flags of the file do not include it. */
 static inline __attribute__((always_inline)) vi vi_dot4(vi c, vq a, vi b)
 {
-    __asm__(".arch armv8.2-a+dotprod\n\tsdot %0.4s, %1.16b, %2.4b[0]" : "+w"(c.lo) : "w"(b.lo), "w"(a));
-    __asm__(".arch armv8.2-a+dotprod\n\tsdot %0.4s, %1.16b, %2.4b[0]" : "+w"(c.hi) : "w"(b.hi), "w"(a));
+    __asm__(".arch armv8.2-a+dotprod+i8mm+bf16\n\tsdot %0.4s, %1.16b, %2.4b[0]"
+            : "+w"(c.lo)
+            : "w"(b.lo), "w"(a));
+    __asm__(".arch armv8.2-a+dotprod+i8mm+bf16\n\tsdot %0.4s, %1.16b, %2.4b[0]"
+            : "+w"(c.hi)
+            : "w"(b.hi), "w"(a));
     return c;
 }
 
+/* Matrix products: smmla (FEAT_I8MM), which implies sdot. */
 static inline int has_vnni(void)
 {
-    enum { HAS_DOTPROD = 1 << 20 }; /* HWCAP_ASIMDDP */
-    return (getauxval(AT_HWCAP) & HAS_DOTPROD) != 0;
+    enum { HAS_DOTPROD = 1 << 20, HAS_I8MM = 1 << 13 }; /* HWCAP_ASIMDDP, HWCAP2_I8MM */
+    if (!(getauxval(AT_HWCAP) & HAS_DOTPROD)) return 0;
+    return getauxval(AT_HWCAP2) & HAS_I8MM ? 2 : 1;
 }
 
+/* c + products of two rows with four columns, 2 x 2 sums in each register. */
+static inline __attribute__((always_inline)) vi vi_matrix(vi c, vr a, vi b)
+{
+    __asm__(".arch armv8.2-a+dotprod+i8mm+bf16\n\tsmmla %0.4s, %1.16b, %2.16b"
+            : "+w"(c.lo)
+            : "w"(a), "w"(b.lo));
+    __asm__(".arch armv8.2-a+dotprod+i8mm+bf16\n\tsmmla %0.4s, %1.16b, %2.16b"
+            : "+w"(c.hi)
+            : "w"(a), "w"(b.hi));
+    return c;
+}
 /* The two int16 of every lane: the first ones of all lanes, the second ones of all lanes. */
 typedef struct vi_words {
     int16x8_t even, odd;
@@ -50,7 +67,7 @@ static inline vi vi_dot2(vi c, vq a, vi_words b)
 }
 static inline vi vi_dot2_plain(vi c, vq a, vi_words b) { return vi_dot2(c, a, b); }
 
-/* Without sdot: products as int16, of which two fit (2 * 127 * 128 < 2^15), then sums of two. */
+/* The alternative to sdot: products as int16; the sum of two fits, 2 * 127 * 128 < 2^15. */
 typedef vi vi_bytes;
 static inline vi_bytes vi_split_bytes(vi b) { return b; }
 static inline int32x4_t vi_dot4_plain4(int32x4_t c, int8x16_t a, int32x4_t b)

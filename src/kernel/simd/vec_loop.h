@@ -8,6 +8,11 @@
 
 #define VF_INLINE static inline __attribute__((always_inline))
 
+/* Sums of at most NARROW terms whose operands are also narrow are computed in double. Rounding errors of
+ * narrow models do not average out: Adam turns the wrong sign of one tiny gradient into a full step. These
+ * sums cost little. */
+enum { NARROW = 72 };
+
 VF_INLINE vf vf_get(const float *p, int64_t left) /* 0 past the end */
 {
     return left >= VF_LANES ? vf_load(p) : vf_load_part(p, left);

@@ -33,7 +33,7 @@ static inline void vf_store(float *p, vf a)
     vst1q_f32(p + 4, a.hi);
 }
 
-/* The first n < 4 numbers; there are no masked loads and stores. */
+/* The first n < 4 numbers. NEON lacks masked loads and stores. */
 static inline float32x4_t vf_load_few(const float *p, int64_t n)
 {
     float32x4_t x = vdupq_n_f32(0);
@@ -292,6 +292,30 @@ static inline vf vf_fma_element(ve x, vf b, vf c)
     __asm__("fmla %0.4s, %1.4s, %2.s[0]" : "+w"(c.lo) : "w"(b.lo), "w"(x));
     __asm__("fmla %0.4s, %1.4s, %2.s[0]" : "+w"(c.hi) : "w"(b.hi), "w"(x));
     return c;
+}
+
+/* ---- products of small matrices, see matrix_tile.h ---- */
+
+#define VI_MATRIX
+
+/* Eight bytes of each of two rows of A. */
+typedef int8x16_t vr;
+static inline vr vr_load(const void *first, const void *second)
+{
+    return vcombine_s8(vld1_s8(first), vld1_s8(second));
+}
+/* a: the sums of columns 0 .. 3, b: of columns 4 .. 7. They become the first and the second row. */
+static inline void vi_blocks_to_rows(vi *a, vi *b)
+{
+    vi first = { vi_low_pairs(a->lo, a->hi), vi_low_pairs(b->lo, b->hi) };
+    *b = (vi){ vi_high_pairs(a->lo, a->hi), vi_high_pairs(b->lo, b->hi) };
+    *a = first;
+}
+/* Stores the lanes of a and b alternately. */
+static inline void vi_store_zipped(void *p, vi a, vi b)
+{
+    vi_store(p, (vi){ vzip1q_s32(a.lo, b.lo), vzip2q_s32(a.lo, b.lo) });
+    vi_store((char *)p + 32, (vi){ vzip1q_s32(a.hi, b.hi), vzip2q_s32(a.hi, b.hi) });
 }
 
 #endif

@@ -284,7 +284,8 @@ static bool add_product(const ses_adapter *a, ses_device *dev, const ses_lora_ta
             g.b_row = 1, g.b_col = rank;
         }
         g.accumulate = true;
-        dev->k_f32.gemm(&dev->exec, &g);
+        ses_exec x = ses_exec_f32(dev);
+        dev->k_f32.gemm(&x, &g);
     }
     if (A) dev->mem->free(dev, A);
     if (B) dev->mem->free(dev, B);
