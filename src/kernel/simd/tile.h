@@ -39,8 +39,8 @@ _Static_assert(sizeof(mt_shapes) == 64, "layout of ldtilecfg");
 /* A block of 2 x 2 tiles: C = A B with up to 32 rows and 32 columns. */
 enum { MT_C00, MT_C01, MT_C10, MT_C11, MT_A0, MT_A1, MT_B0, MT_B1 };
 
-/* Shapes for such a block with `rows` rows, 1 .. 32. If rows is at most 16, the tiles C10, C11 and A1 have one
- * row and must not be used. */
+/* Shapes for such a block with `rows` rows, 1 .. 32. If rows is at most 16, the tiles C10, C11 and A1 have
+ * one row and must not be used. */
 static inline mt_shapes mt_block_shapes(int64_t rows)
 {
     mt_shapes s = { .palette = 1 };
