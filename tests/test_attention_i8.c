@@ -19,7 +19,7 @@ typedef struct problem {
     size_t outs;
 } problem;
 
-/* Kernels of each level; after the last level of this machine those with tiles, in plain C. */
+/* Kernels of each level; after the last level of this machine the kernels with tiles, in plain C. */
 typedef struct level {
     const char *name;
     ses_kernels k;

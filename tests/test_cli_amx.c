@@ -1,10 +1,10 @@
-/* What doctor says about AMX in each state, and the peaks of tiles. */
+/* The words of doctor for each state of AMX, and the peaks of tiles. */
 #include "check.h"
 
 #include "cli/amx_report.h"
 #include "kernel/peak_flops.h"
 
-static bool says(ses_amx_state state, int error, ses_isa isa, const char *part)
+static bool contains(ses_amx_state state, int error, ses_isa isa, const char *part)
 {
     char text[256];
     ses_amx_text(text, sizeof text, state, error, isa);
@@ -13,13 +13,13 @@ static bool says(ses_amx_state state, int error, ses_isa isa, const char *part)
 
 int main(void)
 {
-    CHECK(says(SES_AMX_ABSENT, 0, SES_ISA_REF, "not in this processor"));
-    CHECK(says(SES_AMX_NOT_SAVED, 0, SES_ISA_REF, "XCR0 bits 17 and 18"));
-    CHECK(says(SES_AMX_DENIED, 1, SES_ISA_REF, "ARCH_REQ_XCOMP_PERM: Operation not permitted"));
-    CHECK(says(SES_AMX_READY, 0, SES_ISA_REF, "not used: --isa ref"));
+    CHECK(contains(SES_AMX_ABSENT, 0, SES_ISA_REF, "not in this processor"));
+    CHECK(contains(SES_AMX_NOT_SAVED, 0, SES_ISA_REF, "XCR0 bits 17 and 18"));
+    CHECK(contains(SES_AMX_DENIED, 1, SES_ISA_REF, "ARCH_REQ_XCOMP_PERM: Operation not permitted"));
+    CHECK(contains(SES_AMX_READY, 0, SES_ISA_REF, "not used: --isa ref"));
 #ifdef __x86_64__
-    CHECK(says(SES_AMX_READY, 0, SES_ISA_AMX, "used (tiles"));
-    CHECK(says(SES_AMX_READY, 0, SES_ISA_AVX512, "not used: --isa avx512"));
+    CHECK(contains(SES_AMX_READY, 0, SES_ISA_AMX, "used (tiles"));
+    CHECK(contains(SES_AMX_READY, 0, SES_ISA_AVX512, "not used: --isa avx512"));
     CHECK(!ses_isa_has_tiles(SES_ISA_AVX512_BF16) && ses_isa_has_tiles(SES_ISA_AMX));
 #endif
     int error = -1;

@@ -1,9 +1,9 @@
-/* Kernels over tiles: with the tiles and vectors in plain C against ref and, where the processor has AVX-512,
- * bit by bit against VNNI; and with AMX instructions where it has them. */
+/* Kernels over tiles: with tiles and vectors in plain C against ref and, if the processor has AVX-512, bit by
+ * bit against VNNI; if it has AMX, with its instructions too. */
 #define _DEFAULT_SOURCE
 #include "gemm_i8_cases.h"
 
-/* The plain C variants of the kernels with tiles and of those that their epilogues are compared with. */
+/* Plain C variants of the kernels with tiles, and of the kernels that their epilogues are compared with. */
 static ses_kernels plain_kernels(void)
 {
     ses_kernels k = ses_kernels_cpu(SES_ISA_REF);

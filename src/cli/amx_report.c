@@ -1,4 +1,4 @@
-/* What `doctor` says about AMX. */
+/* The state of AMX in words, for `doctor`. */
 #include "amx_report.h"
 
 #include "sesame/device.h"

@@ -1,4 +1,4 @@
-/* What `doctor` says about AMX. */
+/* The state of AMX in words, for `doctor`. */
 #ifndef SES_CLI_AMX_REPORT_H
 #define SES_CLI_AMX_REPORT_H
 

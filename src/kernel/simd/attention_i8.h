@@ -1,12 +1,15 @@
 /* int8 attention; kernels.def specifies the quantization. A chunk is a block of queries of one head of one
- * sequence: it quantizes and packs keys and values, then processes a few queries at a time. All sums are integer
- * sums, so the partitioning does not change any bit. The including file defines the products:
+ * sequence: it quantizes and packs keys and values, then processes a few queries at a time. All sums are
+ * integer sums, so the partitioning does not change any bit. The including file defines the products:
  *
  *     enum { BLOCK_QUERIES, KEY_QUADS, KEY_ROOM, VALUE_BYTES, PROB_BYTES };
  *         queries at a time; the quads of a packed key are a multiple of KEY_QUADS; packed values and
  *         probabilities have room for a multiple of KEY_ROOM keys; bytes of a packed value, of a probability
  *     pack_value_rows, clear_values, attend_chunk: see below
  */
+#ifndef SES_KERNEL_ATTENTION_I8_H
+#define SES_KERNEL_ATTENTION_I8_H
+
 #include "gemm_i8_tile.h"
 #include "gemm_pack.h"
 #include "kernel/attention_chunking.h"
@@ -237,7 +240,7 @@ static void prefetch_output(const i8_chunk *f, int64_t i, int64_t rows)
         for (int64_t d = 0; d < dim; d += LINE) prefetch_write(out + r * step + d);
 }
 
-/* Chunk `index` of ses_attn_i8_supported calls. Returns false if it has more keys than int8 attention supports. */
+/* Computes a block of queries of one head. Returns false if it has more keys than int8 attention supports. */
 static bool run_i8_queries(const ses_attn *a, int vnni, int64_t head, int64_t block, void *scratch)
 {
     ses_attn_seq_head part = ses_attn_seq_head_at(a, head);
@@ -258,3 +261,5 @@ static bool run_i8_queries(const ses_attn *a, int vnni, int64_t head, int64_t bl
     attend_chunk(&f);
     return true;
 }
+
+#endif

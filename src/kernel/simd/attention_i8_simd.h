@@ -1,5 +1,5 @@
-/* int8 attention over vectors. Included after attention_forward_simd.h, whose f32 kernel computes the calls that
- * int8 does not support. */
+/* int8 attention over vectors. Included after attention_forward_simd.h, whose f32 kernel computes the calls
+ * that int8 does not support. */
 enum { BLOCK_QUERIES = TILE_ROWS, KEY_QUADS = 1, KEY_ROOM = VF_LANES, VALUE_BYTES = 2, PROB_BYTES = 2 };
 
 #include "attention_i8.h"

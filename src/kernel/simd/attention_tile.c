@@ -1,6 +1,7 @@
-/* int8 attention over tiles. The sums equal those of VNNI. A probability is split into two bytes of seven bits,
- * whose products with the values are added. */
-#define TILE_ROWS 8 /* of panels, see gemm_tile.h */
+/* int8 attention over tiles, with the same sums as over vectors. A probability is split into two bytes of
+ * seven bits; their products with the values are added. */
+/* panels of two vectors, see gemm_tile.h */
+#define TILE_ROWS 8
 #define TILE_VECS 2
 #include "tile.h"
 #include "vec_loop.h"
@@ -34,8 +35,8 @@ static int8_t *value_group(const i8_chunk *f, int64_t group, int64_t d)
     return (int8_t *)f->values + (group * sides + d / TILE_COLS) * GROUP_BYTES;
 }
 
-/* Rows of tiles are quads of keys, in the order of vi_store_halves: quad l of the vector v of keys is row 4 l +
- * v. */
+/* Rows of tiles are quads of keys, in the order of vi_store_halves: quad l of the vector v of keys is row
+ * 4 l + v. */
 VF_INLINE void pack_value_rows(const i8_chunk *f, const float *v, const uint8_t *q, const float *by,
                                int64_t j, int64_t present)
 {
@@ -65,8 +66,8 @@ VF_INLINE void clear_values(const i8_chunk *f)
 
 /* ---- scores ---- */
 
-/* Integer sums of the queries at q, rows a_row bytes apart, with a panel of keys; sum: [rows][TILE_COLS]. loaded:
- * tile A0 holds the queries. */
+/* Integer sums of the queries at q, rows a_row bytes apart, with a panel of keys; sum: [rows][TILE_COLS].
+ * loaded: tile A0 holds the queries. */
 VF_INLINE void score_sums(mt_set *t, int32_t *sum, const uint8_t *q, int64_t a_row, const int8_t *keys,
                           int64_t depth, const bool right, const bool loaded)
 {
@@ -112,8 +113,8 @@ static void score_rows(const i8_chunk *f, mt_set *t, vf *top, const uint8_t *q, 
 
 /* ---- probabilities ---- */
 
-/* Turns the scores of row r into probabilities; returns their sum per lane. Bytes of the upper halves of all
- * rows come first, then those of the lower halves. */
+/* Turns the scores of row r into probabilities; returns their sum per lane. The upper halves of all rows
+ * come first, then the lower halves. */
 static vf probabilities(const i8_chunk *f, int64_t r, float by, float max)
 {
     score_row row = { f->scores + r * f->width, vf_set1(by), vf_set1(max), vf_zero() };

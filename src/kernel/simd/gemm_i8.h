@@ -1,9 +1,9 @@
-/* int8 matrix products: packing, quantizing, the partition into chunks and the epilogues of rows. The including
- * file defines the block of rows and columns that is multiplied at once:
+/* int8 matrix products: packing, quantizing, the partition into chunks and the epilogues of rows. The
+ * including file defines the block of rows and columns that is multiplied at once:
  *
- *     enum { BLOCK_ROWS, EPILOGUE_ROWS, SHARED_ROWS, QUAD_STEP };
- *         rows of a block; rows per chunk if rows get an epilogue, and if there are few chunks per thread; the
- *         quads of a panel are a multiple of QUAD_STEP
+ *     enum { BLOCK_ROWS, CHUNK_WORK, EPILOGUE_ROWS, SHARED_ROWS, QUAD_STEP };
+ *         rows of a block; multiply-adds per chunk; rows per chunk if rows get an epilogue, and if there are
+ *         few chunks per thread; the quads of a panel are a multiple of QUAD_STEP
  *     block_state, blocks_begin(&s), blocks_end(&s)
  *         what a chunk keeps from its first block to its last
  *     void blocks_finish(&s)
@@ -48,9 +48,8 @@ static packed_panels panels_of(const void *packed, int64_t n)
 /* ---- the product ---- */
 
 enum {
-    CHUNK_ROWS = 192,     /* rows per chunk */
-    CHUNK_WORK = 1 << 20, /* multiply-adds per chunk */
-    FEW_ROWS = 8,         /* fewer rows take as long as this many */
+    CHUNK_ROWS = 192, /* rows per chunk */
+    FEW_ROWS = 8,     /* fewer rows take as long as this many */
 };
 
 typedef struct job {
@@ -69,6 +68,21 @@ typedef struct prefetch_range {
 /* Quads of a panel. */
 static int64_t panel_quads(int64_t k) { return tile_round_up(ses_quad_count(k), QUAD_STEP); }
 
+/* Data to prefetch during a block of the panel at b, one line per quad: `left` bytes of the next panel, then
+ * the range ahead; b: nothing. */
+static const int8_t *next_bytes(const int8_t *b, int64_t panel, int64_t *left, int64_t quads,
+                                prefetch_range *ahead)
+{
+    int64_t part = LINE_BYTES * quads;
+    if (*left > 0) {
+        *left -= part;
+        return b + 2 * panel - *left - part;
+    }
+    if (!ahead || ahead->at >= ahead->end) return b;
+    ahead->at += part;
+    return ahead->at - part;
+}
+
 /* Multiplies rows i .. end - 1 of A with the panel of columns at j. */
 static void run_panel(block_state *s, const ses_gemm *g, ses_i8_rows a, int64_t i, int64_t end, int64_t j,
                       prefetch_range *ahead)
@@ -82,8 +96,7 @@ static void run_panel(block_state *s, const ses_gemm *g, ses_i8_rows a, int64_t 
                     .ldt = TILE_COLS,
                     .vnni = b.vnni,
                     .stream = block_rows(end - i, b.vnni) == end - i };
-    int64_t left = j + width < g->n ? 4 * width * depth : 0; /* bytes of the next panel */
-    in.next = in.b + left;
+    int64_t panel = 4 * width * depth, left = j + width < g->n && !in.stream ? panel : 0;
     float tile[BLOCK_ROWS * TILE_COLS];
     bool direct = !g->pre_act && !g->accumulate && j + width <= g->n &&
                   (g->act == SES_ACT_NONE || g->act == SES_ACT_GELU);
@@ -91,14 +104,11 @@ static void run_panel(block_state *s, const ses_gemm *g, ses_i8_rows a, int64_t 
     for (int64_t rows; i < end; i += rows) {
         rows = block_rows(end - i, b.vnni);
         in.a = a.q + i * 4 * quads, in.a_scale = a.scale + i;
+        in.next = next_bytes(in.b, panel, &left, quads, ahead);
         block_run(s, direct ? g->c + i * g->ldc + j : tile, &in, rows, width / VF_LANES);
         if (!direct) blocks_finish(s);
         if (!direct)
             tile_store(g, (tile_pass){ true, true }, tile, i, rows, j, tile_min(TILE_COLS, g->n - j), true);
-        left -= LINE_BYTES * quads;
-        in.next = left > 0 ? in.next + LINE_BYTES * quads : in.b;
-        if (left <= 0 && ahead && ahead->at < ahead->end)
-            in.next = ahead->at, ahead->at += LINE_BYTES * quads;
     }
 }
 

@@ -1,5 +1,5 @@
-/* A block of an int8 product: rows of A times a panel of B, scaled, with bias and GELU. One function per height
- * and width of the register tile; see gemm_i8_tile.h. */
+/* A block of an int8 product: rows of A times a panel of B, scaled, with bias and GELU. One function per
+ * height and width of the register tile; see gemm_i8_tile.h. */
 #ifndef SES_KERNEL_GEMM_I8_BLOCK_H
 #define SES_KERNEL_GEMM_I8_BLOCK_H
 
@@ -100,9 +100,9 @@ static void i8_vector_block(float *t, const i8_block *in, int64_t rows, int64_t 
         return;
     }
     float tile[TILE_ROWS * TILE_COLS];
-    i8_block unscaled = *in;
-    unscaled.ldt = TILE_COLS;
-    run(tile, &unscaled);
+    i8_block before = *in; /* the activation */
+    before.ldt = TILE_COLS;
+    run(tile, &before);
     if (vecs == TILE_VECS)
         store_gelu(t, in->ldt, tile, rows, TILE_VECS);
     else

@@ -1,7 +1,13 @@
 /* int8 matrix products over vectors; see gemm_i8_tile.h for the register tile and the layout of B. */
 #include "gemm_i8_block.h"
 
-enum { BLOCK_ROWS = TILE_ROWS, EPILOGUE_ROWS = 32, SHARED_ROWS = 2 * TILE_ROWS, QUAD_STEP = 1 };
+enum {
+    BLOCK_ROWS = TILE_ROWS,
+    CHUNK_WORK = 1 << 20,
+    EPILOGUE_ROWS = 32,
+    SHARED_ROWS = 2 * TILE_ROWS,
+    QUAD_STEP = 1
+};
 
 typedef struct block_state {
     char unused;

@@ -1,15 +1,17 @@
-/* int8 matrix products over tiles: blocks of 32 x 32, 2 x 2 tiles. The sums equal those of VNNI. */
-#define TILE_ROWS 8 /* of blocks with few rows, by VNNI */
+/* int8 matrix products over tiles: blocks of 32 x 32, 2 x 2 tiles. The sums are exact, as with VNNI. VNNI
+ * multiplies blocks of few rows. */
+#define TILE_ROWS 8
 #define TILE_VECS 2
 #include "gemm_i8_block.h"
 #include "tile.h"
 
 enum {
     BLOCK_ROWS = 2 * MT_ROWS,
+    CHUNK_WORK = 1 << 23,
     EPILOGUE_ROWS = 64,
     SHARED_ROWS = BLOCK_ROWS,
     QUAD_STEP = MT_BYTES / 4, /* quads of one step of tiles */
-    FEW = 1,                  /* rows that VNNI multiplies faster */
+    FEW = TILE_ROWS,          /* rows that VNNI multiplies faster */
 };
 
 _Static_assert(VF_LANES == MT_ROWS, "a vector is a row of a tile");

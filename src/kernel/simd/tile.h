@@ -13,13 +13,13 @@
  *     mt_dot_bf16(&t, c, a, b)                   c += a b: bf16 numbers, f32 sums
  *
  * Tile numbers are integer constants, strides are bytes. Shapes: c is [m][n] of 32 bits, a is [m][k] of bytes
- * or bf16, b is [k / 4][n][4] of bytes or [k / 2][n][2] of bf16, with at most m = 16, n = 16, k = 64 or 32. The
- * rows of a and c must agree, and so must 4 bytes per row of b and a's bytes per row.
+ * or bf16, b is [k / 4][n][4] of bytes or [k / 2][n][2] of bf16, with at most m = 16, n = 16, k = 64 or 32.
+ * The rows of a and c must agree, and so must four times the rows of b and the bytes per row of a.
  *
- * mt_dot_i8 reads the bytes of a as quantized rows: unsigned if SES_I8_ZERO is 128, else signed. Those of b are
- * signed. Sums are exact.
- * mt_dot_bf16 adds the products of even and of odd k in two chains of fused multiply-adds that start at 0, adds
- * both sums, and adds the result to c. Denormal numbers count as 0, as operands and as results. */
+ * mt_dot_i8 reads the bytes of a as quantized rows: unsigned if SES_I8_ZERO is 128, else signed. The bytes of
+ * b are signed. Sums are exact.
+ * mt_dot_bf16 adds the products of even and of odd k in two chains of fused multiply-adds that start at 0,
+ * adds both sums, and adds the result to c. Denormal numbers count as 0, as operands and as results. */
 #ifndef SES_KERNEL_TILE_H
 #define SES_KERNEL_TILE_H
 
@@ -39,8 +39,8 @@ _Static_assert(sizeof(mt_shapes) == 64, "layout of ldtilecfg");
 /* A block of 2 x 2 tiles: C = A B with up to 32 rows and 32 columns. */
 enum { MT_C00, MT_C01, MT_C10, MT_C11, MT_A0, MT_A1, MT_B0, MT_B1 };
 
-/* Shapes for such a block with `rows` rows, 1 .. 32. With at most 16 rows the tiles of the second half, C10,
- * C11 and A1, have one row and must not be used. */
+/* Shapes for such a block with `rows` rows, 1 .. 32. If rows is at most 16, the tiles C10, C11 and A1 have
+ * one row and must not be used. */
 static inline mt_shapes mt_block_shapes(int64_t rows)
 {
     mt_shapes s = { .palette = 1 };

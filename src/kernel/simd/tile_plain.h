@@ -85,7 +85,7 @@ static inline void mt_plain_dot_bf16(mt_plain_set *t, int c, int a, int b)
     mt_plain_check(t, c, a, b);
     for (int i = 0; i < t->shape.rows[c]; i++)
         for (int j = 0; j < t->shape.bytes[c] / 4; j++) {
-            float sum[2] = { 0, 0 }, old; /* of even and odd k */
+            float sum[2] = { 0, 0 }, old; /* sums of even and odd k */
             for (int k = 0; k < t->shape.bytes[a] / 2; k++) {
                 float x = mt_plain_bf16(t->row[a][i] + 2 * k),
                       y = mt_plain_bf16(t->row[b][k / 2] + 4 * j + 2 * (k % 2));

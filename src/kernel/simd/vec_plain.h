@@ -1,5 +1,5 @@
 /* Vectors of 16 floats without any processor's instructions, for tests of kernels on machines that lack them.
- * The results equal those of vec_avx512.h, bit by bit; vec_avx2.h documents the functions. */
+ * The results have the bits of vec_avx512.h; vec_avx2.h documents the functions. */
 #ifndef SES_KERNEL_VEC_PLAIN_H
 #define SES_KERNEL_VEC_PLAIN_H
 
@@ -202,7 +202,7 @@ static inline vf vf_sum_each(const vf x[VF_LANES])
 {
     vf sum;
     for (int i = 0; i < VF_LANES; i++) {
-        float part[4]; /* of four lanes each */
+        float part[4]; /* sums of four lanes */
         for (int q = 0; q < 4; q++) {
             vf r = x[i];
             part[q] = (r[4 * q] + r[4 * q + 2]) + (r[4 * q + 1] + r[4 * q + 3]);
