@@ -1,14 +1,6 @@
 /* The register tile of gemm_tile.h: one function per height and width. */
 #include "gemm_tile_table.h"
 
-/* c += x b. Inline assembly instead of vf_fma: compilers choose the form that overwrites x and spill the
- * accumulators. */
-VF_INLINE vf tile_fma(vf x, vf b, vf c)
-{
-    __asm__("vfmadd231ps %2, %1, %0" : "+v"(c) : "v"(x), "v"(b));
-    return c;
-}
-
 VF_INLINE vf tile_load(const char *b, const ses_dtype dtype)
 {
     const void *at = b;
@@ -24,8 +16,8 @@ VF_INLINE void tile_step(vf c[TILE_ROWS][TILE_VECS], const float *const a[3], in
     TILE_UNROLL for (int v = 0; v < vecs; v++) bv[v] = tile_load(b + v * VF_LANES * size, dtype);
     TILE_UNROLL for (int i = 0; i < rows; i++)
     {
-        vf x = vf_set1(a[i / 3][i % 3 * a_row]);
-        TILE_UNROLL for (int v = 0; v < vecs; v++) c[i][v] = tile_fma(x, bv[v], c[i][v]);
+        ve x = ve_load(&a[i / 3][i % 3 * a_row]);
+        TILE_UNROLL for (int v = 0; v < vecs; v++) c[i][v] = vf_fma_element(x, bv[v], c[i][v]);
     }
 }
 

@@ -8,3 +8,8 @@ set(CMAKE_FIND_ROOT_PATH /usr/aarch64-linux-gnu $ENV{SESAME_SYSROOT})
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+# Programs of the build run under qemu-user, if installed. QEMU_CPU in the environment selects the processor.
+find_program(QEMU_AARCH64 NAMES qemu-aarch64-static qemu-aarch64)
+if(QEMU_AARCH64)
+  set(CMAKE_CROSSCOMPILING_EMULATOR ${QEMU_AARCH64} -L /usr/aarch64-linux-gnu)
+endif()
