@@ -136,8 +136,8 @@ static float scores(const forward *f, float *s, int64_t i, int64_t begin, int64_
     return vf_hmax(max_vec) * factor;
 }
 
-/* Turns scores of a narrow head into exponents: score - max, in double and rounded once. The rounding error of
- * a large score would be as large as that of its probability's logarithm. */
+/* Turns scores of a narrow head into exponents: score - max, in double and rounded once. The rounding error
+ * of a large score would be a relative error of its probability. */
 static void narrow_exponents(const forward *f, float *s, int64_t i, int64_t begin, int64_t end, float max)
 {
     const ses_attn *a = f->a;
