@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { ROWS = 19, MAX_COLS = 72 };
+enum { ROWS = 19, MAX_COLS = 96 };
 
 static uint64_t state = 1; /* state of the random numbers */
 static float number(void)  /* about normal, standard deviation 1 */
@@ -72,7 +72,7 @@ static void test_products(const ses_kernels *k, ses_exec *x, const char *level)
     static const product list[] = {
         { .m = 17, .n = 24, .k = 24, .bias = true },
         { .m = 1, .n = 71, .k = 44, .packed = true, .bias = true },
-        { .m = 19, .n = 72, .k = 72, .packed = true },
+        { .m = 19, .n = 88, .k = 96, .packed = true },
         { .m = 44, .n = 24, .k = 31, .transposed = true, .accumulate = true },
         { .m = 8, .n = 1, .k = 7, .accumulate = true },
     };

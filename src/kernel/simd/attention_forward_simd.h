@@ -144,6 +144,26 @@ static float scores(const forward *f, float *s, int64_t i, int64_t begin, int64_
     return vf_hmax(max_vec) * factor;
 }
 
+/* Turns scores of a narrow head into exponents: score - max, in double and rounded once. The rounding error
+ * of a large score would be a relative error of its probability. */
+static void narrow_exponents(const forward *f, float *s, int64_t i, int64_t begin, int64_t end, float max)
+{
+    const ses_attn *a = f->a;
+    const float *q = f->q + i * a->q_row, *rel_bias = a->rel_bias ? f->rel_bias + f->n - 1 - i : NULL;
+    const float *bias = a->bias ? a->bias + f->part.probs + (f->i + i) * f->part.len_k + f->j : NULL;
+    for (int64_t v = begin; v < end; v++) {
+        int64_t panel = v / TILE_COLS * TILE_COLS, width = panel_width(f->m, panel);
+        const float *key = f->keys + panel * a->dim + v - panel;
+        double sum = 0;
+        if (s[v] == -INFINITY) continue; /* masked */
+        for (int64_t d = 0; d < a->dim; d++) sum += (double)q[d] * (double)key[d * width];
+        sum = sum * (double)a->scale - (double)max;
+        if (rel_bias) sum += (double)rel_bias[v];
+        if (bias) sum += (double)bias[v];
+        s[v] = (float)sum;
+    }
+}
+
 /* Turns scores into exponentials relative to the running maximum and applies dropout. Returns the factor that
  * rescales the sums computed with the previous maximum. */
 static float exponentials(forward *f, float *s, int64_t i, int64_t begin, int64_t end)
@@ -152,6 +172,10 @@ static float exponentials(forward *f, float *s, int64_t i, int64_t begin, int64_
     float prev = f->max[i], max = fmaxf(prev, scores(f, s, i, begin, end));
     float rescale = max == prev ? 1 : prev == -INFINITY ? 0 : expf(prev - max);
     vf minus_max = vf_set1(max == -INFINITY ? 0 : -max), factor = vf_set1(score_factor(a)), sum = vf_zero();
+    if (is_narrow_head(a->dim)) {
+        narrow_exponents(f, s, i, begin, end, max);
+        minus_max = vf_zero(), factor = vf_set1(1);
+    }
     for (int64_t v = begin; v < end; v += VF_LANES) {
         vf p = vf_exp(vf_fma(vf_load(s + v), factor, minus_max));
         sum = vf_add(sum, p);

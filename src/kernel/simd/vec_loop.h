@@ -11,7 +11,7 @@
 /* Sums of at most NARROW terms whose operands are also narrow are computed in double. Rounding errors of
  * narrow models do not average out: Adam turns the wrong sign of one tiny gradient into a full step. These
  * sums cost little. */
-enum { NARROW = 72 };
+enum { NARROW = 96 };
 
 VF_INLINE vf vf_get(const float *p, int64_t left) /* 0 past the end */
 {
