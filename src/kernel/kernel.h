@@ -135,8 +135,10 @@ typedef struct ses_attn {
     /* NULL, or for one sequence after another [heads][len_q][len_k]: receives the probabilities */
     ses_real *probs;
     ses_real scale;
-    bool causal;    /* mask: r <= 0 */
-    int64_t window; /* mask: |r| < window; 0: no window */
+    bool causal;     /* mask: r <= 0 */
+    bool anticausal; /* mask: r >= 0 */
+    int64_t window;  /* mask: |r| < window; 0: no window */
+    bool equal_keys; /* the window of each sequence is keys - queries + 1, instead */
     /* NULL, or [2 max_seqlen_k - 1][heads]: row r + max_seqlen_k - 1 is added to the scores at distance r. */
     const ses_real *rel_bias;
     const ses_real *bias; /* NULL, or in the layout of probs: added to the scores */

@@ -53,6 +53,14 @@ static inline mt_shapes mt_block_shapes(int64_t rows)
     return s;
 }
 
+/* Shapes for two left operands A0 and A1 with the same rows, 1 .. 16. */
+static inline mt_shapes mt_row_shapes(int64_t rows)
+{
+    mt_shapes s = mt_block_shapes(rows);
+    s.rows[MT_C10] = s.rows[MT_C11] = s.rows[MT_A1] = (uint8_t)rows;
+    return s;
+}
+
 #ifdef __AMX_TILE__
 #include "tile_amx.h"
 #else

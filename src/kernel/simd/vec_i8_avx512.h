@@ -94,4 +94,13 @@ static inline void vi_store_words2(int16_t *p, vi a, vi b)
     vi_store(p, _mm512_permutex2var_epi16(a, vi_load(even), b));
 }
 
+/* Four vectors of integers in 0 .. 16383 as bytes a / 128 and a % 128: byte 16 l + 4 v + i is lane 4 l + i of
+ * vector v. */
+static inline void vi_store_halves(uint8_t *high, uint8_t *low, const vi a[4])
+{
+    vi x = _mm512_packs_epi32(a[0], a[1]), y = _mm512_packs_epi32(a[2], a[3]), mask = vi_set1(0x007f007f);
+    vi_store(high, _mm512_packus_epi16(_mm512_srli_epi16(x, 7), _mm512_srli_epi16(y, 7)));
+    vi_store(low, _mm512_packus_epi16(vi_and(x, mask), vi_and(y, mask)));
+}
+
 #endif

@@ -72,4 +72,12 @@ static inline void vi_store_words2(int16_t *p, vi a, vi b)
     vi_store_words(p, a), vi_store_words(p + VF_LANES, b);
 }
 
+static inline void vi_store_halves(uint8_t *high, uint8_t *low, const vi a[4])
+{
+    for (int i = 0; i < 4 * VF_LANES; i++) {
+        int32_t x = a[i / 4 % 4][i / VF_LANES * 4 + i % 4];
+        high[i] = (uint8_t)(x / 128), low[i] = (uint8_t)(x % 128);
+    }
+}
+
 #endif

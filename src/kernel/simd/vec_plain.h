@@ -180,9 +180,13 @@ static inline vf vf_scale2(vf a, vf n)
 }
 static inline vf vf_scale2_bounded(vf a, vf n) { return vf_scale2(a, n); }
 static inline vf vf_scale2_floor(vf a, vf x) { return vf_scale2(a, x); }
-static inline vf vf_fraction(vf x)
+static inline vf vf_fraction(vf x) /* the difference is rounded down, too */
 {
-    for (int i = 0; i < VF_LANES; i++) x[i] = isinf(x[i]) ? 0 : x[i] - floorf(x[i]);
+    for (int i = 0; i < VF_LANES; i++) {
+        double exact = isinf(x[i]) ? 0 : (double)x[i] - floor((double)x[i]);
+        float near = (float)exact;
+        x[i] = (double)near > exact ? nextafterf(near, -1) : near;
+    }
     return x;
 }
 
