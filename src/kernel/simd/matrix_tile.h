@@ -1,4 +1,4 @@
-/* A register tile by matrix instructions, which multiply two rows of A with two columns of B, eight bytes of k
+/* A register tile by matrix instructions, which multiply two rows of A with two columns of B, eight bytes
  * each: int8 (smmla) or bf16 numbers (bfmmla). Include a vec_*.h that defines VI_MATRIX first.
  *
  * Panels are packed as for dot products, [steps][width] of 32-bit elements, and then zipped: element j of two
@@ -26,9 +26,9 @@ static inline void zip_steps(void *panel, int64_t width, int64_t steps)
 
 typedef vi matrix_fn(vi c, vr a, vi b);
 
-/* c = A times `pairs` pairs of steps. Rows of A are a_row bytes apart. Two rows of c hold the sums of two rows in
- * blocks of 2 x 2 until the end. ahead: prefetch distance in bytes of B, or 0; next: data to prefetch, two cache
- * lines per pair, or NULL. */
+/* c = A times `pairs` pairs of steps. Rows of A are a_row bytes apart. Two rows of c hold sums of two rows
+ * in blocks of 2 x 2 until the end. ahead: prefetch distance in bytes of B, or 0; next: data to prefetch, two
+ * cache lines per pair, or NULL. */
 VF_INLINE void tile_matrix(vi c[TILE_ROWS][TILE_VECS], const void *a, int64_t a_row, const void *b,
                            const void *next, const int ahead, int64_t pairs, const int rows, const int vecs,
                            matrix_fn *multiply)
