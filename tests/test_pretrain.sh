@@ -94,6 +94,16 @@ gives 3 $common --set vocab_size=300 --teacher "$tmp/a" --steps 6 -o "$tmp/x"
 err_has 'vocab'
 gives 0 $common --max-time 2s -o "$tmp/time"
 err_has 'updates in 2 s'
+# A process that waits for 3 s has no time for its updates.
+"$sesame" pretrain $common --max-time 2s -o "$tmp/late" >"$tmp/out" 2>"$tmp/err" &
+late=$!
+for _ in $(seq 100); do
+    if grep -q 'updates in 2 s' "$tmp/err"; then break; fi
+    sleep 0.05
+done
+kill -STOP $late && sleep 3 && kill -CONT $late
+if wait $late; then pass; else fail 'late'; fi
+err_has 'the time was over after'
 gives 0 $common --max-time 1s --schedule constant --warmup 0 -o "$tmp/longer"
 steps=$(sed -n 's/.*"max_steps": \([0-9]*\).*/\1/p' "$tmp/longer/trainer_state.json")
 steps=$((steps + 3))

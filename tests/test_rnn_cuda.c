@@ -112,7 +112,6 @@ static const shape shapes[] = {
     { SES_RNN_LSTM, 1152, 0, 20, 2, 6, .states = true, .cells = true, .clipped = true },
     { SES_RNN_LSTM, 129, 0, 17, 1, 30, .no_bias = true },
     { SES_RNN_LSTM, 512, 64, 40, 1, 8, .states = true, .clipped = true },
-    { SES_RNN_LSTM, 1024, 256, 128, 1, 5 },
     { SES_RNN_LSTM, 300, 33, 7, 0, 21, .reverse = true, .cells = true },
     { SES_RNN_GRU, 256, 0, 70, 1, 12, .states = true },
     { SES_RNN_GRU, 101, 0, 9, 0, 25, .reverse = true },

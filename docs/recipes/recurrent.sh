@@ -7,7 +7,9 @@
 # CORPUS: a text with a paragraph per line and a blank line between documents (.xz is read). DATA contains conll2003,
 # conll2000, glue, text-classification and multi30k. Parts: lms, taggers, imdb, glue, sentences, translation; default:
 # all. Finished models are skipped. Variables: DEVICE ("--device cuda"), DTYPE ("--dtype bf16", of language models and
-# classifiers), SCALE (1: seconds of training are multiplied by it), TAGGER_LR (0.002), SMALL (sesame-small), SESAME.
+# classifiers), SCALE (1: seconds of training are multiplied by it), UNLABELED (sentences in CoNLL format: Cross-View
+# Training), SMALL (sesame-small), SESAME. --max-time counts on a GPU that is not shared: a slower run ends before its
+# learning rate has fallen.
 # shellcheck disable=SC2086  # several options in one variable
 set -eu
 corpus=$1 data=$2 out=$3
@@ -23,19 +25,22 @@ new() {
     shift
     [ -e "$made" ] || "$sesame" "$@" --output "$made"
 }
+# text FILE: its text, .xz or not.
+text() { case $1 in *.xz) xz -dc "$1" ;; *) cat "$1" ;; esac; }
 seconds() { echo "$(($1 * scale))s"; }
 once="--eval-every -1 --save-every -1" # no score selects a checkpoint
 
 lms() {
     new lower.json train-tokenizer --type wordlevel --lowercase --vocab-size 30000 "$corpus"
     new elmo.json train-tokenizer --type wordlevel --special-tokens '[UNK],[CLS],[SEP]' --stages "$recipes/elmo-stages.json" \
-        --vocab-size 30000 "$corpus"
+        --vocab-size 50000 "$corpus"
     new bytes.json train-tokenizer --type bpe --vocab-size 257 "$corpus"
     new vectors.bin vectors train --words text --dim 100 --epochs 5 $device --format word2vec-binary "$corpus"
     new words.json vectors tokenizer "$out/vectors.bin"
     new lower.ids corpus build --tokenizer "$out/lower.json" --held-out 0.5% "$corpus"
     new elmo.ids corpus build --tokenizer "$out/elmo.json" --held-out 0.5% "$corpus"
-    new bytes.ids corpus build --tokenizer "$out/bytes.json" --line-ends --held-out 0.5% "$corpus"
+    [ -e "$out/words.txt" ] || text "$corpus" | sed -E -f "$recipes/split-words.sed" >"$out/words.txt" # as in CoNLL files
+    new bytes.ids corpus build --tokenizer "$out/bytes.json" --line-ends --held-out 0.5% "$out/words.txt"
     new sentences.ids corpus build --tokenizer "$out/lower.json" --split-sentences --held-out 0.5% "$corpus"
     bptt="--objective bptt --schedule one_cycle --clip 0.4 $once $device $dtype"
     new general pretrain -c "$out/lower.ids" --tokenizer "$out/lower.json" -p ulmfit --set alpha=0 --set beta=0 --length 72 \
@@ -44,17 +49,19 @@ lms() {
         new flair-$forward pretrain -c "$out/bytes.ids" --tokenizer "$out/bytes.json" -p flair-lm --set hidden_size=1024 \
             --set is_forward_lm=$forward --length 128 --pieces 2 -b 128 --lr 2e-3 --max-time "$(seconds 80)" $bptt
     done
-    new elmo pretrain -c "$out/elmo.ids" --tokenizer "$out/elmo.json" -p elmo-small --set projection_dim=256 --objective bilm \
-        -b 128 -n 64 --lr 2e-3 --max-time "$(seconds 100)" $once $device $dtype
-    new skip pretrain -c "$out/sentences.ids" --tokenizer "$out/lower.json" -p skip-thought --set hidden_size=1200 \
-        --set embedding_size=300 --objective skip -b 32 -n 256 --lr 1e-3 --max-time "$(seconds 60)" $once $device $dtype
+    new elmo pretrain -c "$out/elmo.ids" --tokenizer "$out/elmo.json" -p elmo-small --set projection_dim=256 \
+        --set sampled_softmax=0 --objective bilm -b 128 -n 64 --lr 2e-3 --max-time "$(seconds 100)" $once $device $dtype
+    new skip pretrain -c "$out/sentences.ids" --tokenizer "$out/lower.json" -p skip-thought --set hidden_size=1024 \
+        --set embedding_size=320 --objective skip -b 32 -n 256 --lr 1e-3 --max-time "$(seconds 60)" $once $device $dtype
 }
 
-# tagger SET NAME EMBEDDINGS: dev and test F1.
+# tagger SET NAME EMBEDDINGS LR OPTION...: dev and test F1.
 tagger() {
-    new "tag-$1-$2" finetune --task tag --embed "$3" --train "$out/$1/train.txt" --eval "$out/$1/valid.txt" --epochs 12 \
-        --lr "${TAGGER_LR:-0.002}" $device
-    "$sesame" eval "$out/tag-$1-$2" "$out/$1/test.txt" --task tag $device
+    set_=$1 name=$2 embeddings=$3 lr=$4
+    shift 4
+    new "tag-$set_-$name" finetune --task tag --embed "$embeddings" --train "$out/$set_/train.txt" --eval "$out/$set_/valid.txt" \
+        --epochs 12 --lr "$lr" $device "$@"
+    "$sesame" eval "$out/tag-$set_-$name" "$out/$set_/test.txt" --task tag $device
 }
 
 taggers() {
@@ -68,31 +75,40 @@ taggers() {
             awk -v RS= -v ORS='\n\n' 'NR > 8036' "$data/$set/train.txt" >"$out/$set/valid.txt"
         fi
         static=static:$out/vectors.bin,char
-        tagger $set word word,char
-        tagger $set static "$static"
-        tagger $set lm "$static,lm:$out/general"
-        tagger $set elmo "$static,elmo:$out/elmo"
-        tagger $set flair "$static,flair:$out/flair-true,flair:$out/flair-false"
-        tagger $set transformer "transformer:${SMALL:-sesame-small},char"
+        flair=$static,flair:$out/flair-true,flair:$out/flair-false
+        tagger $set word word,char 2e-3
+        tagger $set static "$static" 2e-3
+        for lm in lm:general elmo:elmo; do # at the input; between two layers (TagLM)
+            tagger $set "${lm%:*}" "$static,${lm%:*}:$out/${lm#*:}" 5e-4
+            tagger $set "${lm%:*}-late" "$static,${lm%:*}:$out/${lm#*:}" 1e-3 --lm-layer 1
+        done
+        tagger $set flair "$flair" 5e-4
+        tagger $set flair-late "$flair" 5e-4 --lm-layer 1
+        tagger $set transformer "transformer:${SMALL:-sesame-small},char" 2e-3
+        [ -z "${UNLABELED:-}" ] || tagger $set cvt "$static" 1e-3 --unlabeled "$UNLABELED"
     done
 }
 
 imdb() {
     reviews=$data/text-classification/imdb
-    run="finetune --task classify --train $reviews/train.tsv.xz --eval $reviews/test.tsv.xz --max-length 400 --bucket 50 $once"
+    run="finetune --task classify --train $reviews/train.tsv.xz --eval $reviews/test.tsv.xz --max-length 400 --bucket 20 $once"
     run="$run $device $dtype"
     bptt="--objective bptt --length 72 --pieces 4 -b 64 --schedule one_cycle --clip 0.4 $once $device $dtype"
-    xz -dc "$reviews/train.tsv.xz" | cut -f 1 | tail -n +2 | sed G >"$out/reviews.txt" # each review is a document
-    new reviews.ids corpus build --tokenizer "$out/lower.json" --held-out 3% "$out/reviews.txt"
+    # The training reviews and documents of one or two paragraphs of the corpus, most of them reviews without labels.
+    { text "$reviews/train.tsv.xz" | cut -f 1 | tail -n +2 | sed G; text "$corpus" | awk -v RS= -v ORS='\n\n' -F'\n' 'NF <= 2'; } \
+        >"$out/reviews.txt"
+    new reviews.ids corpus build --tokenizer "$out/lower.json" --held-out 2% "$out/reviews.txt"
     lstm="--config bilstm --set bidirectional=false --tokenizer $out/words.json --epochs 5 --lr 1e-3"
     new imdb-lstm $run $lstm
     new imdb-vectors $run $lstm --vectors "$out/vectors.bin"
-    new reviews-lm pretrain -c "$out/reviews.ids" --tokenizer "$out/lower.json" -p ulmfit --set n_layers=1 --set alpha=0 \
-        --set beta=0 --epochs 10 --lr 3e-3 $bptt
-    new imdb-lm $run -m "$out/reviews-lm" --epochs 4 --lr 1e-3
-    new target pretrain -c "$out/reviews.ids" -m "$out/general" --epochs 5 --lr 2e-3 $bptt
-    new imdb-ulmfit $run -m "$out/target" --unfreeze --layer-decay 0.385 --schedule slanted --epochs "${ULMFIT_EPOCHS:-4}" \
-        --lr 5e-3 --batch-size "${ULMFIT_BATCH:-64}" --set hidden_p=0.3 --set input_p=0.4 --set embed_p=0.05 --set weight_p=0.5
+    new reviews-lm pretrain -c "$out/reviews.ids" --tokenizer "$out/lower.json" -p lstm --epochs 4 --lr 2e-3 $bptt
+    new imdb-lm $run -m "$out/reviews-lm" --epochs 5 --lr 1e-3
+    new reviews-sa pretrain -c "$out/reviews.ids" --tokenizer "$out/lower.json" -p lstm --objective autoencoder --packing doc \
+        --length 400 -b 64 --epochs 4 --lr 2e-3 $once $device $dtype
+    new imdb-sa $run -m "$out/reviews-sa" --epochs 5 --lr 1e-3
+    new target pretrain -c "$out/reviews.ids" -m "$out/general" --epochs 3 --lr 2e-3 $bptt
+    new imdb-ulmfit $run -m "$out/target" --unfreeze --layer-decay 0.385 --schedule slanted --epochs 9 --batch-size 32 --lr 1e-2 \
+        --set hidden_p=0.15 --set input_p=0.2 --set embed_p=0.02 --set weight_p=0.25
 }
 
 # glue TASK FOLDER EPOCHS
@@ -100,7 +116,7 @@ glue_task() {
     files="--train $data/glue/$2/train.tsv --eval $data/glue/$2/dev.tsv"
     new "glue-bilstm-$1" finetune --config bilstm --tokenizer "$out/words.json" --vectors "$out/vectors.bin" --task "$1" $files \
         --epochs "$3" --lr 1e-3
-    new "glue-elmo-$1" finetune -m "$out/elmo" --head bilstm --mix-layers --freeze all --task "$1" $files --epochs "$3" \
+    new "glue-elmo-$1" finetune -m "$out/elmo" --head bilstm --mix-layers --freeze all --classifier-dropout 0.3 --task "$1" $files --epochs "$3" \
         --lr 1e-3 $device
 }
 

@@ -328,6 +328,16 @@ static bool fit_time_budget(ses_pretrain *p, ses_err *e)
     return true;
 }
 
+static void warn_late(ses_pretrain *p)
+{
+    ses_training_warn(on_event, p,
+                      "the time was over after %" PRId64 " of %" PRId64
+                      " updates, which took longer than at the start of the run: the schedule has not "
+                      "reached its end, so the learning rate may still be high; set the number of updates "
+                      "(steps) if other programs use the machine",
+                      ses_trainer_state(p->trainer)->updates, p->updates);
+}
+
 /* ---- the run ---- */
 
 /* Rank 0: removes the files of an earlier run, or stores the length of a resumed one, which may be longer. */
@@ -432,7 +442,7 @@ static bool train(ses_pretrain *p, ses_run_end *end, ses_err *e)
     ok = ok && ses_run_log_share(&p->run_log, e) &&
          ses_comm_bcast(o.comm, &p->out_of_time, sizeof p->out_of_time, 0, e);
     bool late = ok && *end == SES_RUN_STOPPED && p->out_of_time;
-    if (late) *end = SES_RUN_COMPLETE;
+    if (late) *end = SES_RUN_COMPLETE, warn_late(p);
     bool measured = p->scores.n && !late; /* false also for a run that was resumed at its end */
     return ok && (*end == SES_RUN_STOPPED || measured || !p->n_eval || measure_last(p, end, e));
 }

@@ -285,13 +285,11 @@ static bool launch(ses_cuda *g, rnn_run_args<T> *a, const rnn_limits *l, const v
     return true;
 }
 
-/* From some size on, products of bf16 are faster outside (measured on an H200). Small ones are not: launches of
- * four kernels per step take the host longer than the GPU. */
-template <class T> static bool is_better(const ses_cuda *g, const ses_recurrence *c, int64_t weights)
+/* From some number of sequences on, products of bf16 are faster outside (measured on an H200). */
+template <class T> static bool is_better(const ses_cuda *g, const ses_recurrence *c)
 {
-    enum { MAX_SEQS = 64, MAX_SEQS_OF_SMALL = 128, SMALL_PRODUCTS = 200 << 20 };
-    bool small = c->seqs <= MAX_SEQS_OF_SMALL && c->seqs * weights <= (int64_t)SMALL_PRODUCTS;
-    return g->major >= 8 && (sizeof(T) == 4 || c->seqs <= MAX_SEQS || small) &&
+    enum { MAX_SEQS = 64 };
+    return g->major >= 8 && (sizeof(T) == 4 || c->seqs <= MAX_SEQS) &&
            c->seqs * (c->size > c->out ? c->size : c->out) * 4 < INT32_MAX;
 }
 
@@ -300,13 +298,12 @@ template <class T> static bool run_forward(ses_exec *x, const ses_recurrence *c)
     rnn_run_args<T> a = {};
     a.r = rnn_layer_of<T>(c, NULL), a.steps = c->steps, a.has_state = c->h0 != NULL;
     int64_t H = c->size, P = c->out, G = a.r.gates() * H;
-    int64_t weights = G * P + (c->proj ? H * P : 0);
-    rnn_limits l = limits_of(x->cuda, c, weights, sizeof(T));
+    rnn_limits l = limits_of(x->cuda, c, G * P + (c->proj ? H * P : 0), sizeof(T));
     a.recur.b = c->w, a.recur.n_stride = P, a.recur.k_stride = 1;
     a.recur.n = (int)G, a.recur.k = (int)P, a.recur.rows = c->seqs;
     a.project.b = c->proj, a.project.n_stride = H, a.project.k_stride = 1, a.project.rows = c->seqs;
     if (c->proj) a.project.n = (int)P, a.project.k = (int)H;
-    return is_better<T>(x->cuda, c, weights) && make_plan(&a.recur, &a.project, &l, sizeof(T)) &&
+    return is_better<T>(x->cuda, c) && make_plan(&a.recur, &a.project, &l, sizeof(T)) &&
            launch(x->cuda, &a, &l,
                   a.r.pairs() ? (const void *)rnn_persistent_forward<T, 2>
                               : (const void *)rnn_persistent_forward<T, 1>);
@@ -318,13 +315,12 @@ template <class T> static bool run_backward(ses_exec *x, const ses_recurrence *c
     a.r = rnn_layer_of<T>(c, g), a.steps = c->steps, a.has_state = g->dh0.data != NULL;
     a.dh0 = dst_of<T>(g->dh0), a.dc0 = dst_of<T>(g->dc0);
     int64_t H = c->size, P = c->out, G = a.r.gates() * H;
-    int64_t weights = G * P + (c->proj ? H * P : 0);
-    rnn_limits l = limits_of(x->cuda, c, weights, sizeof(T));
+    rnn_limits l = limits_of(x->cuda, c, G * P + (c->proj ? H * P : 0), sizeof(T));
     a.recur.b = c->w, a.recur.n_stride = 1, a.recur.k_stride = P;
     a.recur.n = (int)P, a.recur.k = (int)G, a.recur.rows = c->seqs;
     a.project.b = c->proj, a.project.n_stride = 1, a.project.k_stride = H, a.project.rows = c->seqs;
     if (c->proj) a.project.n = (int)H, a.project.k = (int)P;
-    return is_better<T>(x->cuda, c, weights) && make_plan(&a.recur, &a.project, &l, sizeof(T)) &&
+    return is_better<T>(x->cuda, c) && make_plan(&a.recur, &a.project, &l, sizeof(T)) &&
            launch(x->cuda, &a, &l,
                   a.r.pairs() ? (const void *)rnn_persistent_backward<T, 2>
                               : (const void *)rnn_persistent_backward<T, 1>);
