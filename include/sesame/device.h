@@ -17,8 +17,10 @@ typedef struct ses_device_options {
     int threads; /* CPU threads; 0: one per core available to the process */
     ses_isa isa; /* highest instruction set level; SES_ISA_BEST (0): the best available */
     /* CPU: dtype of dense weights in inference. SES_F32: unchanged; SES_F16 or SES_BF16: rounded; SES_I8:
-     * quantized, with activations quantized for each product. GPU: dtype of activations in inference and
-     * training, SES_F32 or SES_BF16; parameters and statistics stay f32. */
+     * quantized, with activations quantized for each product. At levels with bf16 products, SES_BF16 rounds
+     * both operands of every matrix product, in training too; sums, activations in memory and parameters stay
+     * f32. Other levels do not train with SES_BF16. GPU: dtype of activations in inference and training,
+     * SES_F32 or SES_BF16; parameters and statistics stay f32. */
     ses_dtype dtype;
     /* CPU: SES_I8 also quantizes embedding tables in inference. SES_F32: unchanged. */
     ses_dtype embedding_dtype;

@@ -426,7 +426,8 @@ def pipeline(task, model=None, *, device=None, dtype=None, torch_dtype=None, thr
         "multiple-choice", "next-sentence", "prefer".
     model: folder or name of a model; None: the bundled one of the task.
     device: "cpu", "cuda", "cuda:0", or a number as in transformers; or a Device.
-    dtype: of dense weights: "f32", "f16", "bf16" or "int8".
+    dtype: of dense weights: "f32", "f16", "bf16" or "int8"; "bf16" also of the operands of products, where the processor
+        has bf16 instructions.
     threads: CPU threads; None: one per core, or as set by set_num_threads.
     arguments: options of the task, named as in transformers and in `sesame TASK --help`."""
     if not isinstance(task, str):

@@ -114,7 +114,8 @@ static PyType_Slot slots[] = {
     { Py_tp_doc,
       "Device(name='cpu', threads=0, dtype=None, isa=None)\n--\n\nWhere models compute: \"cpu\", or "
       "\"cuda\" in builds with CUDA. threads 0: one per core. dtype: of dense weights, f32, f16, bf16 "
-      "or int8. isa: the highest instruction set, such as ref, avx2 or avx512." },
+      "or int8; bf16 also of the operands of products, in training too, on processors with bf16 "
+      "instructions. isa: the highest instruction set, such as ref, avx2 or avx512." },
     { Py_tp_new, device_new },
     { Py_tp_dealloc, device_dealloc },
     { Py_tp_repr, device_repr },
