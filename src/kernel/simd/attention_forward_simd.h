@@ -145,7 +145,7 @@ static float scores(const forward *f, float *s, int64_t i, int64_t begin, int64_
 }
 
 /* Turns scores of a narrow head into exponents: score - max, in double and rounded once. The rounding error
- * of a large score would be a relative error of its probability. */
+ * of a large score would be a relative error of its probability. With operands in f32 only: bk_is_narrow. */
 static void narrow_exponents(const forward *f, float *s, int64_t i, int64_t begin, int64_t end, float max)
 {
     const ses_attn *a = f->a;
@@ -153,7 +153,7 @@ static void narrow_exponents(const forward *f, float *s, int64_t i, int64_t begi
     const float *bias = a->bias ? a->bias + f->part.probs + (f->i + i) * f->part.len_k + f->j : NULL;
     for (int64_t v = begin; v < end; v++) {
         int64_t panel = v / TILE_COLS * TILE_COLS, width = panel_width(f->m, panel);
-        const float *key = f->keys + panel * a->dim + v - panel;
+        const bk_num *key = f->keys + panel * a->dim + v - panel;
         double sum = 0;
         if (s[v] == -INFINITY) continue; /* masked */
         for (int64_t d = 0; d < a->dim; d++) sum += (double)q[d] * (double)key[d * width];
@@ -172,7 +172,7 @@ static float exponentials(forward *f, float *s, int64_t i, int64_t begin, int64_
     float prev = f->max[i], max = fmaxf(prev, scores(f, s, i, begin, end));
     float rescale = max == prev ? 1 : prev == -INFINITY ? 0 : expf(prev - max);
     vf minus_max = vf_set1(max == -INFINITY ? 0 : -max), factor = vf_set1(score_factor(a)), sum = vf_zero();
-    if (is_narrow_head(a->dim)) {
+    if (bk_is_narrow(a->dim)) {
         narrow_exponents(f, s, i, begin, end, max);
         minus_max = vf_zero(), factor = vf_set1(1);
     }
@@ -330,7 +330,7 @@ static void for_blocks(forward *f, int64_t begin, int64_t end, block_fn *visit)
     for (f->j = begin / BK_COLS * BK_COLS; f->j < end; f->j += f->m) {
         f->m = tile_min(KEYS - f->j % KEYS, end - f->j);
         int64_t at = f->part.k0 + f->j, h = f->part.head;
-        bool is_single = f->n == 1 && visit == attend_block && bk_takes_single(a->dim);
+        bool is_single = f->n == 1 && visit == attend_block && BK_IN_PLACE && !bk_is_narrow(a->dim);
         if (!is_single)
             bk_pack_across(f->keys, a->k + at * a->k_row + h * ses_attn_head_stride(a->k_head, a), a->k_row,
                            f->m, a->dim);

@@ -5,7 +5,7 @@
 #include "bf16_pack.h"
 #include "gemm_pack.h"
 
-enum { BK_ROWS = MMA_ROWS, BK_COLS = MMA_COLS, BK_LANES = MMA_LANES, BK_ROOM = 32 };
+enum { BK_ROWS = MMA_ROWS, BK_COLS = MMA_COLS, BK_LANES = MMA_LANES, BK_IN_PLACE = 0, BK_ROOM = 32 };
 
 typedef uint16_t bk_num;
 typedef struct bk_rows {
@@ -41,7 +41,7 @@ static inline void bk_mul(bk_unit *u, float *t, int64_t ldt, bk_rows a, int64_t 
     mma_block(u, t, ldt, a.data + mma_a_index(i, 0, a.row), panel, width, mma_depth(k), rows);
 }
 
-static inline bool bk_takes_single(int64_t dim)
+static inline bool bk_is_narrow(int64_t dim)
 {
     (void)dim;
     return false;

@@ -13,7 +13,8 @@ enum {
     BK_ROWS = TILE_ROWS,
     BK_COLS = TILE_COLS,
     BK_LANES = VF_LANES,
-    BK_ROOM = 32, /* see bk_take, bk_turn */
+    BK_IN_PLACE = 1, /* products may read rows in place */
+    BK_ROOM = 32,    /* see bk_take, bk_turn */
 };
 
 typedef float bk_num;
@@ -53,8 +54,8 @@ static inline void bk_mul(bk_unit *u, float *t, int64_t ldt, bk_rows a, int64_t 
     tile_direct[rows - 1][width / VF_LANES - 1](t, ldt, a.data + i * a.row, a.row, panel, k);
 }
 
-/* One query is multiplied without packing keys and values. */
-static inline bool bk_takes_single(int64_t dim) { return !is_narrow_head(dim); }
+/* Products over so few columns are summed in double, see gemm_narrow.h. */
+static inline bool bk_is_narrow(int64_t dim) { return is_narrow_head(dim); }
 
 /* bk_mul_across for narrow heads; false: this head is not narrow. */
 static inline bool bk_mul_narrow(float *y, int64_t ldy, bk_rows a, int64_t i, int64_t rows,
