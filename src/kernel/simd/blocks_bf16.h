@@ -50,7 +50,8 @@ static inline bool bk_is_narrow(int64_t dim)
 static inline bool bk_mul_narrow(float *y, int64_t ldy, bk_rows a, int64_t i, int64_t rows,
                                  const bk_num *packed, int64_t n, int64_t begin, int64_t end, int64_t dim)
 {
-    (void)y, (void)ldy, (void)a, (void)i, (void)rows, (void)packed, (void)n, (void)begin, (void)end, (void)dim;
+    (void)y, (void)ldy, (void)a, (void)i, (void)rows, (void)packed, (void)n, (void)begin, (void)end,
+        (void)dim;
     return false;
 }
 
