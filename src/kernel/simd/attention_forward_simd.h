@@ -316,6 +316,10 @@ static void write_probs(forward *f, int64_t i, int64_t rows)
         vf minus_max = vf_set1(none ? 0 : -f->max[i + r]), by = vf_set1(none ? 0 : 1 / f->sum[i + r]);
         vf factor = vf_set1(score_factor(a));
         scores(f, s, i + r, 0, f->m);
+        if (is_narrow_head(a->dim)) { /* the exponents whose sum was computed */
+            narrow_exponents(f, s, i + r, 0, f->m, f->max[i + r]);
+            minus_max = vf_zero(), factor = vf_set1(1);
+        }
         for (int64_t v = 0; v < f->m; v += VF_LANES)
             vf_put(to + v, vf_mul(vf_exp(vf_fma(vf_load(s + v), factor, minus_max)), by), f->m - v);
     }
