@@ -40,7 +40,7 @@ endif()
 check_pie_supported(LANGUAGES C)
 add_link_options(-Wl,-z,relro,-z,now)
 
-# gcc 12 for aarch64 stops with an internal error in loops over fmax, if it vectorizes whatever the costs.
+# gcc 12 for aarch64 stops with an internal error if it vectorizes loops over fmax; then they call the C library.
 set(CMAKE_REQUIRED_FLAGS "-O3")
 check_c_source_compiles("
   #include <math.h>
@@ -53,5 +53,5 @@ check_c_source_compiles("
   int main(void) { return 0; }" SESAME_VECTORIZES_FMAX)
 unset(CMAKE_REQUIRED_FLAGS)
 if(NOT SESAME_VECTORIZES_FMAX)
-  add_compile_options(-fvect-cost-model=very-cheap)
+  add_compile_options(-fno-builtin-fmax -fno-builtin-fmaxf -fno-builtin-fmin -fno-builtin-fminf)
 endif()

@@ -43,6 +43,18 @@ doctor() { timeout 120 mpirun --oversubscribe -n 2 "$build/sesame" doctor --mpi 
 verify 'doctor --mpi' doctor
 verify 'doctor names the transport' grep -q '2, by mpi (Open MPI' "$dir/out"
 verify 'doctor measures the link' grep -q 'rank 0 - rank 1 .*GB/s' "$dir/out"
+# a GPU that only rank 1 has matters to training on GPUs alone
+mixed() {
+    timeout 120 mpirun --oversubscribe -n 1 "$build/sesame" doctor --mpi --quick "$@" : -n 1 \
+        -x SESAME_CUDA_MODULE="$build/fake-cuda/current/sesame-cuda.so" "$build/sesame" doctor --mpi --quick "$@" >"$dir/out" 2>&1
+}
+if [ -e "$build/fake-cuda/current/sesame-cuda.so" ] && ! "$build/sesame" doctor --quick | grep -q '^GPU 0'; then
+    verify 'doctor with a GPU on one rank' mixed
+    verify 'doctor names the GPU' grep -q 'GPU differs: rank 0 has none, rank 1 on .* has Simulated GPU; only training with --device cuda refuses this' "$dir/out"
+    verify 'doctor does not refuse it' sh -c "! grep -q '; training refuses this' '$dir/out'"
+    verify 'doctor --json with a GPU on one rank' mixed --json
+    verify 'no difference of CPUs' sh -c "tr -d ' \n' <'$dir/out' | grep -q '\"differences\":\[\],\"differences_of_gpus\":\[\"GPU'"
+fi
 verify 'doctor --mpi --json' doctor --json --quick
 verify 'its JSON is valid' sh -c "\"$build/json_valid\" <\"$dir/out\""
 

@@ -103,6 +103,13 @@ err_has 'line 3: an example has no tokens: remove it'
 awk 'BEGIN { for (i = 0; i < 50000; i++) printf "w1 w11 " }' >"$tmp/huge"
 gives 0 text-classification -m "$tmp/gain" -f "$tmp/huge" --json
 gives 0 perplexity -m "$tmp/sa" -f "$tmp/huge"
+: >"$tmp/nothing" && printf '\n\n' >"$tmp/blank"
+gives 3 perplexity -m "$tmp/sa" ''
+err_has '"": the text is empty'
+gives 3 perplexity -m "$tmp/sa" -f "$tmp/nothing"
+err_has 'nothing: the text is empty'
+gives 3 perplexity -m "$tmp/sa" --lines -f "$tmp/blank"
+err_has 'all lines are empty'
 
 # A character model of reversed texts.
 "$sesame" train-tokenizer --type bpe --vocab-size 257 -q -o "$tmp/bytes.json" "$tmp/text" || exit 1

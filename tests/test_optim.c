@@ -234,7 +234,7 @@ static void test_slices(void)
         o.name = cases[c].name;
         o.ema_decay = 0.5;
         ses_store *s = store_new(), *split = store_new();
-        int64_t at = ses_optim_needs_whole_tensors(o.name) ? ses_store_flat_offset(split, 1) : 7;
+        int64_t at = ses_optim_find(o.name)->whole_tensors ? ses_store_flat_offset(split, 1) : 7;
         ses_optim *all = ses_optim_new(s, &o, &e), *low = ses_optim_new_slice(split, &o, 0, at, &e),
                   *high = ses_optim_new_slice(split, &o, at, INT64_MAX, &e);
         for (int t = 1; all && low && high && t <= 4; t++) {

@@ -72,6 +72,21 @@ learns bart bart_loss $bart
 learns bart bart_loss $bart --noise mask,delete,infill,permute,rotate
 learns mass mass_loss $bart
 
+# Two towers: the LM head does not read the token that it predicts, a fine-tuned tagger does. The labels below
+# depend on nothing else.
+towers='-p cloze-base --set hidden_size=16 --set num_tower_layers=1 --set num_attention_heads=2 --set intermediate_size=32
+    --set dropout=0 --set attention_dropout=0 --set initializer_range=0.1'
+learns cloze cloze_accuracy $towers
+ok 'cloze: fills masks' exits 0 "$sesame" fill-mask -m "$tmp/run$i" 'w1 w10 [MASK] w34'
+ok 'cloze: not with BERT' exits 3 "$sesame" pretrain $common --objective cloze -p bert-tiny $bert -o "$tmp/x"
+ok 'names the models' err_has 'such as cloze or context2vec, not bert'
+awk 'BEGIN { srand(2); for (i = 0; i < 120; i++) { for (j = 0; j < 5; j++) { w = int(rand() * 40)
+    print "w" w " " (w % 3 ? "O" : "B-A") } print "" } }' >"$tmp/tags"
+ok 'cloze: tags' exits 0 "$sesame" finetune --task ner -m "$tmp/run$i" --train "$tmp/tags" --eval "$tmp/tags" --threads 1 \
+    --epochs 30 --lr 1e-2 --batch-size 8 -o "$tmp/tower-tagger"
+ok 'cloze: the tagger reads the token' above "$(score eval_f1 "$tmp/tower-tagger/all_results.json")" 0.99
+learns cloze cloze_accuracy -p context2vec --set embedding_size=8 --set lstm_size=8 --set intermediate_size=16 --set hidden_size=8
+
 # Documents that are shorter than two tokens per piece are skipped and counted.
 { cat "$tmp/text"; for n in 1 2 3 4 5; do printf '\nw%s\n' $n; printf '\nw1 w%s w%s\n' $n $n; done; } >"$tmp/short.txt"
 "$sesame" corpus build --tokenizer "$tmp/t.json" -o "$tmp/short" "$tmp/short.txt" >"$tmp/out" || exit 1

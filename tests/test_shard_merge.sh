@@ -68,6 +68,11 @@ reports "the shard is not complete"
 sed 's/"split-sentences": false/"split-sentences": true/' "$tmp/save" >"$tmp/part3.1.done"
 run 3 corpus merge -o "$tmp/x" "$tmp/part3.0" "$tmp/part3.1" "$tmp/part3.2"
 reports "its settings or input differ"
+for list in 1,0 7,7 999999; do
+    sed "s/\"cut_documents\": \[\]/\"cut_documents\": [$list]/" "$tmp/save" >"$tmp/part3.1.done"
+    run 3 corpus merge -o "$tmp/x" "$tmp/part3.0" "$tmp/part3.1" "$tmp/part3.2"
+    reports "of the list of split documents is"
+done
 mv "$tmp/save" "$tmp/part3.1.done"
 run 2 corpus merge "$tmp/part3.0"
 run 3 corpus merge -o "$tmp/corpus" "$tmp/part2.0" "$tmp/part2.1"

@@ -212,6 +212,15 @@ ok "unknown kind" exits 2 "$sesame" finetune $tag --embed glove:x -o "$tmp/x"
 ok "lists the kinds" err_has 'static:FILE, transformer:DIR, elmo:DIR, flair:DIR, lm:DIR, word, char'
 # shellcheck disable=SC2086
 ok "model and embed" exits 2 "$sesame" finetune $tag --embed char -m sesame-small -o "$tmp/x"
+printf 'anna B-PER\nlives O\nin LOC\nparis X-LOC\n' >"$tmp/stray.txt"
+for scheme in '' '--scheme bio'; do
+    # shellcheck disable=SC2086
+    ok "labels without prefix" exits 0 "$sesame" finetune --task ner --embed char $scheme --train "$tmp/stray.txt" --steps 1 --overwrite -o "$tmp/stray"
+    ok "a notice" err_has 'stray.txt: the label "LOC" is neither O nor has a prefix of BIO'
+done
+printf 'anna NN\nlives VB\n' >"$tmp/words.txt"
+ok "other labels" exits 0 "$sesame" finetune --task tag --embed char --train "$tmp/words.txt" --steps 1 -o "$tmp/pos"
+ok "no notice" sh -c "! grep -q 'nor has a prefix' '$tmp/err'"
 printf 'anna B-PER\nlives\n' >"$tmp/columns.txt"
 ok "columns" exits 3 "$sesame" finetune --task ner --embed char --train "$tmp/columns.txt" -o "$tmp/x"
 ok "line" err_has 'columns.txt: line 2'

@@ -72,10 +72,10 @@ static void fill_halves(operands *o, uint32_t low, uint32_t spread)
         }                                             \
         prefix##release(&t);                          \
     }
-BLOCK_DOT(plain_bytes, mt_plain_set, mt_plain_, dot_u8s8)
+BLOCK_DOT(plain_bytes, mt_plain_set, mt_plain_, dot_i8)
 BLOCK_DOT(plain_bf16, mt_plain_set, mt_plain_, dot_bf16)
 #ifdef __AMX_TILE__
-BLOCK_DOT(amx_bytes, mt_set, mt_, dot_u8s8)
+BLOCK_DOT(amx_bytes, mt_set, mt_, dot_i8)
 BLOCK_DOT(amx_bf16, mt_set, mt_, dot_bf16)
 #endif
 

@@ -1,4 +1,4 @@
-/* Cases of test_vecmath_avx2.c and test_vecmath_avx512.c, which include a vec_*.h and define LEVEL first:
+/* Cases of test_vecmath_LEVEL.c, which include a vec_*.h and define LEVEL first:
  * every function against the C library in double, over a sweep of all floats, in all lanes and parts. */
 #include "check.h"
 

@@ -19,6 +19,9 @@ have() {
     python3-dev) # only needed by the Python package, which needs 3.11
         python3 -c 'import os, sys, sysconfig
 sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' 2>/dev/null ;;
+    gcc-aarch64-linux-gnu) command -v aarch64-linux-gnu-gcc >/dev/null 2>&1 ;;
+    libc6-dev-arm64-cross) [ -f /usr/aarch64-linux-gnu/include/stdio.h ] ;;
+    qemu-user) command -v qemu-aarch64 >/dev/null 2>&1 || command -v qemu-aarch64-static >/dev/null 2>&1 ;;
     abigail-tools) command -v abidiff >/dev/null 2>&1 ;;
     xz-utils) command -v xz >/dev/null 2>&1 ;;
     *) command -v "$1" >/dev/null 2>&1 ;;

@@ -37,6 +37,8 @@ typedef struct ses_attention_options {
     bool causal;
     int64_t window; /* tokens attend to distances below this; 0: all */
     ses_qkv_layout layout;
+    bool anticausal; /* tokens attend to themselves and to later ones */
+    bool equal_keys; /* the window of each sequence is keys - queries + 1, instead */
 } ses_attention_options;
 
 /* Scores by relative position or segment: the query or the key times a row of a table. */

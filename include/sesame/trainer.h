@@ -8,7 +8,7 @@
  * Ownership: models, stores, device and contexts in the options are borrowed and outlive the trainer;
  * strings are copied. Getters return borrowed pointers. Threads: a trainer belongs to one thread at a time.
  * Failure: false or NULL, reason in e. A loss or gradient that is not finite fails a step; the message
- * names the tensor and the batch. */
+ * names the tensor, the batch and the first layer that computed such a number. */
 #ifndef SESAME_TRAINER_H
 #define SESAME_TRAINER_H
 

@@ -38,11 +38,11 @@ static uint64_t number_after(const char *path, const char *key)
 
 static void detect_cpu(ses_machine *m)
 {
-    static const char *const flag_names[] = { "sse4_2",   "avx",         "avx2",        "fma",
-                                              "f16c",     "avx512f",     "avx512bw",    "avx512dq",
-                                              "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16",
-                                              "avx_vnni", "amx_tile",    "amx_bf16",    "amx_int8",
-                                              "asimd",    "sve" };
+    static const char *const flag_names[] = {
+        "sse4_2",   "avx",      "avx2",        "fma",         "f16c",        "avx512f",  "avx512bw",
+        "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile",
+        "amx_bf16", "amx_int8", "asimd",       "asimddp",     "i8mm",        "bf16",     "sve"
+    };
     char flags[4096] = " ";
     if (!line_after("/proc/cpuinfo", "model name", m->cpu, sizeof m->cpu))
         line_after("/proc/cpuinfo", "CPU part", m->cpu, sizeof m->cpu);

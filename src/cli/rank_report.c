@@ -77,6 +77,7 @@ static const char *nccl_text(int version, char out[32])
 typedef struct fact {
     const char *what;
     void (*text)(const rank_record *r, char out[160]);
+    bool of_gpus; /* compared by training on GPUs only */
 } fact;
 
 static void version_of(const rank_record *r, char out[160]) { copy_text(out, 160, r->version); }
@@ -86,15 +87,17 @@ static void nccl_of(const rank_record *r, char out[160]) { nccl_text(r->nccl, ou
 static void library_of(const rank_record *r, char out[160]) { copy_text(out, 160, r->library); }
 
 static const fact facts[] = {
-    { "Sesame", version_of }, { "instruction set", isa_of }, { "GPU", gpu_of },
-    { "NCCL", nccl_of },      { "MPI library", library_of },
+    { "Sesame", version_of, false }, { "instruction set", isa_of, false }, { "GPU", gpu_of, true },
+    { "NCCL", nccl_of, true },       { "MPI library", library_of, false },
 };
 
-/* Text about difference i of the ranks; false: there are fewer. */
-static bool difference(const report *p, int i, char *out, size_t size)
+/* Text about difference i of the ranks; false: there are fewer. refused: of the differences that training on
+ * the report's device refuses, else of the others. */
+static bool difference(const report *p, bool refused, int i, char *out, size_t size)
 {
     for (size_t f = 0; f < SES_LEN(facts); f++) {
         char first[160], other[160];
+        if (refused != (p->dev || !facts[f].of_gpus)) continue;
         facts[f].text(&p->rank[0], first);
         for (int r = 1; r < p->size; r++) {
             facts[f].text(&p->rank[r], other);
@@ -234,9 +237,9 @@ static bool show_ranks(const ses_call *c, const report *p, ses_err *e)
         if (strcmp(x->isa, p->rank[0].isa)) ses_text_table_style(t, SES_RED);
         ses_text_table_cell(t, "%lld of %lld cores", (long long)x->threads, (long long)x->cores);
         ses_text_table_cell(t, "%s", x->has_gpu ? x->gpu : "none");
-        if (strcmp(x->gpu, p->rank[0].gpu)) ses_text_table_style(t, SES_RED);
+        if (p->dev && strcmp(x->gpu, p->rank[0].gpu)) ses_text_table_style(t, SES_RED);
         ses_text_table_cell(t, "%s", nccl_text(x->nccl, nccl));
-        if (x->nccl != p->rank[0].nccl) ses_text_table_style(t, SES_RED);
+        if (p->dev && x->nccl != p->rank[0].nccl) ses_text_table_style(t, SES_RED);
         ses_text_table_cell(t, "%s", ses_bytes_text(memory, x->free));
     }
     ses_text_table_fit(t, c->out.width, importance);
@@ -281,9 +284,11 @@ static bool show_text(const ses_call *c, const report *p, ses_err *e)
         ses_show_line(&c->out, "Note", "%s", ses_comm_device_notice(p->comm));
     putchar('\n');
     if (!show_ranks(c, p, e)) return false;
-    for (int i = 0; difference(p, i, text, sizeof text); i++)
+    for (int i = 0; difference(p, true, i, text, sizeof text); i++)
         printf("%s%s%s; training refuses this\n", ses_style_on(&c->out, SES_RED), text,
                ses_style_on(&c->out, SES_PLAIN));
+    for (int i = 0; difference(p, false, i, text, sizeof text); i++)
+        printf("%s; only training with --device cuda refuses this\n", text);
     return show_links(c, p, e);
 }
 
@@ -322,7 +327,11 @@ static bool show_json(const report *p, ses_err *e)
     for (int r = 0; r < p->size; r++) json_rank(w, p, r);
     ses_json_end_array(w);
     ses_json_member_array(w, "differences");
-    for (int i = 0; difference(p, i, text, sizeof text); i++) ses_json_put_string(w, text);
+    for (int i = 0; difference(p, true, i, text, sizeof text); i++) ses_json_put_string(w, text);
+    ses_json_end_array(w);
+    /* empty with --device cuda: they are among the differences then */
+    ses_json_member_array(w, "differences_of_gpus");
+    for (int i = 0; difference(p, false, i, text, sizeof text); i++) ses_json_put_string(w, text);
     ses_json_end_array(w);
     ses_json_member_array(w, "links");
     for (int i = 0; i < p->links; i++) {

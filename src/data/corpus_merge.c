@@ -39,7 +39,6 @@ static bool read_document(merge *m, const ses_corpus *c, const ses_corpus_shard_
     }
     for (size_t k = 0; k < sentences; k++)
         m->sentence[k] = (uint32_t)ses_corpus_sentence_start(c, &d, (int64_t)k);
-    for (size_t k = 0; k < part->n_split; k++) out->continues |= part->split[k] == (uint64_t)i;
     return true;
 }
 
@@ -73,6 +72,18 @@ static void add_counts(ses_corpus_header *h, const ses_corpus_header *part)
     h->duplicates += part->duplicates;
 }
 
+/* The list comes from a file. */
+static bool check_split(const ses_corpus_shard_file *part, uint64_t documents, ses_err *e)
+{
+    for (size_t k = 0; k < part->n_split; k++)
+        if (part->split[k] >= documents || (k && part->split[k] <= part->split[k - 1]))
+            return ses_fail(e, SES_EFORMAT,
+                            "entry %zu of the list of split documents is %" PRIu64
+                            ", expected rising numbers below %" PRIu64,
+                            k + 1, part->split[k], documents);
+    return true;
+}
+
 static bool add_part(merge *m, const ses_corpus_shard_file *part, ses_corpus_header *first, ses_err *e)
 {
     ses_corpus *c = ses_corpus_open(part->path, e);
@@ -82,10 +93,14 @@ static bool add_part(merge *m, const ses_corpus_shard_file *part, ses_corpus_hea
         *first = *h;
         begin_header(&m->w.at.head, h);
     }
-    ok = ok && check_same(first, h, e);
+    ok = ok && check_same(first, h, e) && check_split(part, h->documents, e);
+    size_t split = 0;
     for (int64_t i = 0; ok && i < (int64_t)h->documents; i++) {
         ses_corpus_text t;
-        ok = read_document(m, c, part, i, &t, e) && ses_corpus_writer_put(&m->w, &t, e);
+        if (!(ok = read_document(m, c, part, i, &t, e))) break;
+        t.continues = split < part->n_split && part->split[split] == (uint64_t)i;
+        split += t.continues;
+        ok = ses_corpus_writer_put(&m->w, &t, e);
     }
     if (ok) add_counts(&m->w.at.head, h);
     ses_corpus_free(c);

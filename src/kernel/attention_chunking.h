@@ -33,14 +33,29 @@ typedef struct ses_attn_range {
     int64_t begin, end;
 } ses_attn_range;
 
+/* Do some queries not attend to all keys? */
+static inline bool ses_attn_masked(const ses_attn *a)
+{
+    return a->causal || a->anticausal || a->window || a->equal_keys;
+}
+
+/* The window of a sequence; 0: none. */
+SES_HD static inline int64_t ses_attn_window(const ses_attn *a, ses_attn_seq_head part)
+{
+    if (!a->equal_keys) return a->window;
+    return part.len_k >= part.len_q ? part.len_k - part.len_q + 1 : 0;
+}
+
 /* Keys that query i attends to. */
 SES_HD static inline ses_attn_range ses_attn_key_range(const ses_attn *a, ses_attn_seq_head part, int64_t i)
 {
     int64_t pos = i + part.len_k - part.len_q; /* position of the query among the keys */
+    int64_t window = ses_attn_window(a, part);
     ses_attn_range v = { 0, part.len_k };
     if (a->causal && pos + 1 < v.end) v.end = pos + 1;
-    if (a->window && pos + a->window < v.end) v.end = pos + a->window;
-    if (a->window && pos - a->window + 1 > v.begin) v.begin = pos - a->window + 1;
+    if (a->anticausal && pos > v.begin) v.begin = pos;
+    if (window && pos + window < v.end) v.end = pos + window;
+    if (window && pos - window + 1 > v.begin) v.begin = pos - window + 1;
     if (v.end < 0) v.end = 0;
     if (v.begin > v.end) v.begin = v.end;
     return v;
@@ -50,10 +65,12 @@ SES_HD static inline ses_attn_range ses_attn_key_range(const ses_attn *a, ses_at
 SES_HD static inline ses_attn_range ses_attn_query_range(const ses_attn *a, ses_attn_seq_head part, int64_t j)
 {
     int64_t pos = j - (part.len_k - part.len_q); /* query at the position of the key */
+    int64_t window = ses_attn_window(a, part);
     ses_attn_range v = { 0, part.len_q };
     if (a->causal && pos > v.begin) v.begin = pos;
-    if (a->window && pos - a->window + 1 > v.begin) v.begin = pos - a->window + 1;
-    if (a->window && pos + a->window < v.end) v.end = pos + a->window;
+    if (a->anticausal && pos + 1 < v.end) v.end = pos + 1;
+    if (window && pos - window + 1 > v.begin) v.begin = pos - window + 1;
+    if (window && pos + window < v.end) v.end = pos + window;
     if (v.end < 0) v.end = 0;
     if (v.begin > v.end) v.begin = v.end;
     return v;
@@ -88,7 +105,7 @@ SES_HD static inline uint64_t ses_attn_draw_index(const ses_attn *a, ses_attn_se
  * head size for which the int32 sums cannot overflow. Other calls run as f32 attention. */
 static inline bool ses_attn_i8_supported(const ses_attn *a)
 {
-    return a->dim <= SES_ATTN_I8_MAX_DIM && !a->causal && !a->window && !a->rel_bias && !a->bias && !a->lse &&
+    return a->dim <= SES_ATTN_I8_MAX_DIM && !ses_attn_masked(a) && !a->rel_bias && !a->bias && !a->lse &&
            !a->probs && a->dropout <= 0;
 }
 

@@ -68,6 +68,12 @@ enum {
     SES_GEMM_I8_MAX_N = 1 << 15, /* columns of C with an epilogue */
     SES_PACK_STEP = 384,         /* a multiple of the panel width of every variant, see gemm_pack */
 };
+/* Zero point of quantized rows. Dot products of bytes are unsigned by signed on x86, signed on aarch64. */
+#if defined __aarch64__
+enum { SES_I8_ZERO = 0 };
+#else
+enum { SES_I8_ZERO = 128 };
+#endif
 enum {
     SES_ATTN_I8_MAX_KEYS = 1024, /* limits of attention_i8: keys per sequence, head size */
     SES_ATTN_I8_MAX_DIM = 256,
@@ -75,7 +81,7 @@ enum {
 };
 static inline int64_t ses_quad_count(int64_t k) { return (k + 3) / 4; } /* groups of four, rounded up */
 
-/* int8 rows from quantize_rows: q[rows][4 ses_quad_count(cols)] with zero point 128, scale[rows]. */
+/* int8 rows from quantize_rows: q[rows][4 ses_quad_count(cols)] with zero point SES_I8_ZERO, scale[rows]. */
 struct ses_i8_rows {
     uint8_t *q;
     ses_real *scale;
@@ -129,8 +135,10 @@ typedef struct ses_attn {
     /* NULL, or for one sequence after another [heads][len_q][len_k]: receives the probabilities */
     ses_real *probs;
     ses_real scale;
-    bool causal;    /* mask: r <= 0 */
-    int64_t window; /* mask: |r| < window; 0: no window */
+    bool causal;     /* mask: r <= 0 */
+    bool anticausal; /* mask: r >= 0 */
+    int64_t window;  /* mask: |r| < window; 0: no window */
+    bool equal_keys; /* the window of each sequence is keys - queries + 1, instead */
     /* NULL, or [2 max_seqlen_k - 1][heads]: row r + max_seqlen_k - 1 is added to the scores at distance r. */
     const ses_real *rel_bias;
     const ses_real *bias; /* NULL, or in the layout of probs: added to the scores */
@@ -396,7 +404,8 @@ typedef struct ses_kernels {
     result ses_k_##name##_avx512bf16 params;                 \
     result ses_k_##name##_amx params;                        \
     result ses_k_##name##_neon params;                       \
-    result ses_k_##name##_neonbf16 params;
+    result ses_k_##name##_neonbf16 params;                   \
+    result ses_k_##name##_plain params; /* plain C vectors and tiles, in tests only */
 #include "kernels.def"
 #undef SES_KERNEL
 

@@ -83,6 +83,7 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     m->c.decoder.input_from_source = m->class->decoder_input_from_source;
     if (m->class->summary) m->c.summary.kind = m->class->summary;
     if (m->class->uses_sequence_summary_act) m->c.summary.act = m->c.summary.sequence_summary_act;
+    if (m->class->includes_token) m->c.input.excludes_token = false;
     if (m->class->no_output_drop) m->c.rnn.output_drop = 0;
     if (m->class->decoder_only) m->c.lm.final_logits_bias = false;
     m->store = ses_store_new(m->dev, e);

@@ -68,6 +68,7 @@ typedef struct ses_class {
     /* without decoder input: the decoder reads the encoder's input, shifted */
     bool decoder_input_from_source;
     bool passage_first;             /* question answering: the passage precedes the question */
+    bool includes_token;            /* clears input.excludes_token */
     bool no_output_drop;            /* rnn.output_drop belongs to another head (the language model's) */
     ses_summary summary;            /* replaces the config's; 0: the config's */
     bool uses_sequence_summary_act; /* the summary's activation is summary.sequence_summary_act */

@@ -1,10 +1,10 @@
 /* Saves a model as a folder that transformers reads: config.json, and weights under their transformers
  * names. int8 weights have a file name of their own, which transformers does not find. */
-#include "adapter_impl.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "io/safetensors_impl.h"
+#include "model/adapter/adapter_impl.h"
 #include "op/op.h"
 #include "tensor/device_impl.h"
 #include "tensor/pack.h"

@@ -150,6 +150,9 @@ typedef struct ses_config {
         bool scale_by_layer;                        /* scores are divided by the layer number, too */
         int64_t window;                             /* window of local layers; 0: none */
         uint64_t local_layers[SES_MAX_LAYERS / 64]; /* bit i: layer i is local */
+        /* the first as many layers attend to tokens up to their own, the next to tokens from their own on
+         * (two towers); 0: none */
+        int64_t tower_layers;
         ses_qkv_layout qkv_layout;
         bool no_bias;     /* all four projections lack a bias */
         bool no_qkv_bias; /* query, key and value projections lack a bias */

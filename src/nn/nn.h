@@ -147,12 +147,20 @@ typedef struct ses_attn_params {
     ses_dense query, key, value, out;
 } ses_attn_params;
 
+/* Tokens that a layer attends to, whatever the stack's own mask is. */
+typedef enum {
+    SES_TOWER_NONE,
+    SES_TOWER_FORWARD, /* up to the token itself */
+    SES_TOWER_BACKWARD /* from the token itself on */
+} ses_tower;
+
 typedef struct ses_layer {
     ses_attn_params self, cross;
     ses_norm self_norm, cross_norm, ffn_norm;
     ses_dense up, gate, down;
     ses_tensor *distance; /* [2 * positions - 1, head size], SES_POS_RELATIVE_KEY; else NULL */
     int64_t window;       /* 0: full attention */
+    ses_tower tower;
 } ses_layer;
 
 /* Heads that were removed from layers; NULL: none. */
@@ -240,6 +248,9 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs
  * edited rows. */
 ses_tensor *ses_stack_output_hidden(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x, int64_t i);
 bool ses_stack_add_default(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e);
+ses_tensor *ses_stack_embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q);
+/* The norm after the last layer and what follows it. */
+ses_tensor *ses_stack_finish(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x);
 ses_tensor *ses_layer_run(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx, ses_tensor *x,
                           int i);
 /* the sublayers after attention */

@@ -40,6 +40,8 @@ static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c
     l.ffn_norm = ses_norm_add(s, c->hidden, c->norm.kind, "%s.ffn.norm", name);
     if (ses_config_scores_distances(c)) l.distance = ses_relative_key_add(k, s, c, i);
     if (c->attention.local_layers[i / 64] >> (i % 64) & 1) l.window = c->attention.window;
+    if (i < 2 * c->attention.tower_layers)
+        l.tower = i < c->attention.tower_layers ? SES_TOWER_FORWARD : SES_TOWER_BACKWARD;
     return l;
 }
 
@@ -110,39 +112,15 @@ void ses_stack_free(ses_stack *k)
     ses_free(k->priv);
 }
 
-/* Row `position` of a sinusoidal table. fairseq divides by half - 1, so that the last frequency is
- * 1/10000. */
-static void sinusoid(ses_real *row, int64_t position, int64_t width, ses_position_kind kind)
-{
-    bool fairseq = kind == SES_POS_FAIRSEQ, pairs = kind == SES_POS_INTERLEAVED;
-    int64_t half = width / 2, n_sines = fairseq ? half : (width + 1) / 2;
-    for (int64_t j = 0; j < width; j++) {
-        bool sine = pairs ? j % 2 == 0 : j < n_sines;
-        int64_t i = pairs ? j / 2 : sine ? j : j - n_sines;
-        double rate = fairseq ? exp(-log(10000.0) / (double)(half - 1) * (double)i)
-                              : pow(10000, -2.0 * (double)i / (double)width);
-        row[j] = (ses_real)(j >= 2 * half && fairseq ? 0
-                            : sine                   ? sin((double)position * rate)
-                                                     : cos((double)position * rate));
-    }
-}
-
-bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
-{
-    int64_t width = ses_cols(k->position);
-    ses_device *dev = ses_store_device(s);
-    ses_real *row = ses_alloc_array((size_t)width, sizeof *row, e);
-    for (int64_t r = 0; row && r < ses_rows(k->position); r++) {
-        sinusoid(row, r, width, c->position.kind);
-        for (int64_t j = 0; c->position.kind == SES_POS_FAIRSEQ && r == c->pad_id && j < width; j++)
-            row[j] = 0;
-        dev->mem->upload(dev, ses_master_data(k->position) + r * width, row, (size_t)width * sizeof *row);
-    }
-    ses_free(row);
-    return row != NULL;
-}
-
 /* ---- forward ---- */
+
+/* The parameters of layer i. Parameter sharing repeats each group's layers; groups follow each other. */
+static const ses_layer *layer_at(const ses_stack *k, const ses_config *c, int64_t i)
+{
+    if (!c->layer_groups) return &k->layer[i];
+    int64_t group = i / c->layers_per_group * c->layer_groups / (k->depth / c->layers_per_group);
+    return &k->layer[group * c->layers_per_group + i % c->layers_per_group];
+}
 
 /* Attention of the queries of q_seqs to the keys of k_seqs. */
 static ses_tensor *run_attention(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q_seqs,
@@ -152,12 +130,14 @@ static ses_tensor *run_attention(const ses_stack *k, ses_forward_ctx *p, const s
     const ses_config *c = p->c;
     bool cross = k_seqs == &p->source || (q_seqs == &p->target && k_seqs == &p->in);
     bool wanted = p->request->attentions;
+    ses_tower tower = layer_at(k, c, i)->tower;
     ses_attention_options o = { .heads = cross ? ses_stack_cross_heads(k, i) : ses_stack_heads(k, i),
                                 .max_seqlen_q = q_seqs->max_seqlen,
                                 .max_seqlen_k = k_seqs->max_seqlen,
                                 .scale = c->attention.scale,
                                 .dropout = c->dropout.attention,
-                                .causal = k->causal && !cross,
+                                .causal = (k->causal && !cross) || tower == SES_TOWER_FORWARD,
+                                .anticausal = tower == SES_TOWER_BACKWARD,
                                 .window = window,
                                 .layout = layout };
     if (c->attention.scale_by_layer) {
@@ -202,7 +182,7 @@ ses_tensor *ses_self_attention(const ses_stack *k, ses_forward_ctx *p, const ses
 static bool is_full_attention(const ses_stack *k, const ses_layer *l, const ses_forward_ctx *p,
                               const ses_stack_ctx *ctx)
 {
-    return !k->causal && !l->window && !ctx->rel_bias && !l->distance &&
+    return !k->causal && !l->tower && !l->window && !ctx->rel_bias && !l->distance &&
            p->attn_mask == SES_ATTN_MASK_DEFAULT && !p->request->attentions &&
            !p->request->attention_scores && !p->hooked;
 }
@@ -370,7 +350,7 @@ static void embed_modal(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *
     *pad = -1;
 }
 
-static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q)
+ses_tensor *ses_stack_embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q)
 {
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
@@ -417,14 +397,6 @@ ses_tensor *ses_stack_output_hidden(const ses_stack *k, ses_forward_ctx *p, ses_
         ses_forward_output(p, k->cross ? SES_PER_TARGET : SES_PER_TOKEN, x, "%shidden_states.%d", k->outputs,
                            (int)i);
     return x;
-}
-
-/* The parameters of layer i. Parameter sharing repeats each group's layers; groups follow each other. */
-static const ses_layer *layer_at(const ses_stack *k, const ses_config *c, int64_t i)
-{
-    if (!c->layer_groups) return &k->layer[i];
-    int64_t group = i / c->layers_per_group * c->layer_groups / (k->depth / c->layers_per_group);
-    return &k->layer[group * c->layers_per_group + i % c->layers_per_group];
 }
 
 ses_tensor *ses_layer_used_rows(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx,
@@ -547,6 +519,19 @@ static ses_tensor *run_layers_as_graph(layers *l, const ses_seqs *seqs, ses_tens
     return ses_graph_replay(p->tape, run_layers, l, x, &key, sizeof key);
 }
 
+ses_tensor *ses_stack_finish(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x)
+{
+    const ses_config *c = p->c;
+    ses_tape *t = p->tape;
+    if (k->final_norm.gain)
+        x = ses_dropout(
+            t,
+            ses_norm_run(t, k->final_norm, x, NULL, c->norm.final_eps > 0 ? c->norm.final_eps : c->norm.eps),
+            c->dropout.final);
+    if (k->project_out.w) x = ses_dense_run(t, k->project_out, x, SES_ACT_NONE);
+    return ses_stack_output_hidden(k, p, x, k->depth);
+}
+
 static ses_tensor *run_stack(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs, ses_tensor *memory)
 {
     static const ses_stack_vtable none = { 0 };
@@ -571,17 +556,11 @@ static ses_tensor *run_stack(const ses_stack *k, ses_forward_ctx *p, const ses_s
     if (k->pruned.left && p->mask_bias)
         ses_tape_fail(t, SES_EUNSUPPORTED, "a prefix mask needs all heads: the model has pruned heads");
     ses_tape_mark start = ses_tape_get_mark(t);
-    ses_tensor *x = vtable->embed ? vtable->embed(k, p, seqs) : embed(k, p, seqs);
+    ses_tensor *x = vtable->embed ? vtable->embed(k, p, seqs) : ses_stack_embed(k, p, seqs);
     if (rewinds) x = ses_tape_rewind(t, start, x);
     x = ses_used_rows_gather(
         p, seqs, run_layers_as_graph(&(layers){ k, p, &ctx, start, rewinds, recompute }, seqs, x));
-    if (k->final_norm.gain)
-        x = ses_dropout(
-            t,
-            ses_norm_run(t, k->final_norm, x, NULL, c->norm.final_eps > 0 ? c->norm.final_eps : c->norm.eps),
-            c->dropout.final);
-    if (k->project_out.w) x = ses_dense_run(t, k->project_out, x, SES_ACT_NONE);
-    return ses_stack_output_hidden(k, p, x, k->depth);
+    return ses_stack_finish(k, p, x);
 }
 
 ses_tensor *ses_stack_run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs, ses_tensor *memory)

@@ -66,7 +66,9 @@ static ses_attn arguments(const ses_node *n)
                    .max_seqlen_q = o->max_seqlen_q,
                    .max_seqlen_k = o->max_seqlen_k,
                    .causal = o->causal,
-                   .window = o->window };
+                   .anticausal = o->anticausal,
+                   .window = o->window,
+                   .equal_keys = o->equal_keys };
     a.seqs = ses_count(in[CU_Q]) - 1;
     a.dim = head_size(n);
     a.scale = (ses_real)(o->scale ? o->scale : 1 / sqrt((double)a.dim));
@@ -210,6 +212,7 @@ static void backward(const ses_node *n)
 
 static const int32_t three[] = { 0, 3, 4, 9 }, other[] = { 0, 2, 7, 11 }, one[] = { 0, 70 };
 static const int32_t few[] = { 0, 3, 3, 5 }, many[] = { 0, 129, 131, 140 };
+static const int32_t centers[] = { 0, 70, 71, 73 }, contexts[] = { 0, 138, 138, 140 };
 static const int32_t spare[] = { 0, 5, 10, 16 }, lens[] = { 4, 3, 6 };
 #define OFFSETS(q, k) .ints = { [CU_Q] = q, [CU_K] = k }
 static const ses_case cases[] = {
@@ -284,6 +287,33 @@ static const ses_case cases[] = {
     { .dim = { { 5, 128 }, { 140, 256 }, { 0 }, { 4 }, { 4 } }, /* few queries, one empty sequence */
       OFFSETS(few, many),
       .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_q = 3, .max_seqlen_k = 129 } } },
+    { .dim = { { 70, 32 }, { 70, 32 }, { 70, 32 }, { 2 }, { 2 } },
+      OFFSETS(one, one), /* later tokens only */
+      .attr =
+          &(const attr){ .o = { .heads = 2, .max_seqlen_q = 70, .max_seqlen_k = 70, .anticausal = true } } },
+    { .dim = { { 9, 8 }, { 9, 8 }, { 9, 8 }, { 4 }, { 4 } },
+      OFFSETS(three, three),
+      .attr =
+          &(const attr){
+              .o = { .heads = 2, .max_seqlen_q = 5, .max_seqlen_k = 5, .anticausal = true, .dropout = 0.3 },
+              .want_probs = true,
+              .key = { 7, 1, 2 } } },
+    { .dim = { { 73, 32 }, { 140, 64 }, { 0 }, { 4 }, { 4 } }, /* 2 n - 2 keys of n queries: none of 1 */
+      OFFSETS(centers, contexts),
+      .attr = &(const attr){ .o = { .heads = 2,
+                                    .max_seqlen_q = 70,
+                                    .max_seqlen_k = 138,
+                                    .causal = true,
+                                    .equal_keys = true } } },
+    { .dim = { { 73, 128 }, { 140, 256 }, { 0 }, { 4 }, { 4 } }, /* the same with a head size of 64 */
+      OFFSETS(centers, contexts),
+      .attr = &(const attr){ .o = { .heads = 2,
+                                    .max_seqlen_q = 70,
+                                    .max_seqlen_k = 138,
+                                    .causal = true,
+                                    .equal_keys = true,
+                                    .dropout = 0.3 },
+                             .key = { 7, 1, 2 } } },
 };
 const ses_op ses_op_attention = {
     .name = "attention",

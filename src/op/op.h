@@ -136,14 +136,18 @@ enum { SES_MAX_GRAPH_KEY = 96 };
 ses_tensor *ses_graph_replay(ses_tape *t, ses_segment_fn *f, void *ctx, ses_tensor *x, const void *key,
                              size_t size);
 
-/* Follows the gradients of parameters. used: node `number` uses parameter x, in the forward pass (also inside
- * a recomputed segment, which then counts as used after the segment's own node). passed: the backward pass of
- * all nodes from `number` on is queued; numbers fall from call to call. So the gradient of a parameter is
- * complete once the backward pass has passed the first node that used it. */
+/* Follows the gradients of parameters; used and passed may be NULL, both. used: node `number` uses parameter
+ * x, in the forward pass (also inside a recomputed segment, which then counts as used after the segment's own
+ * node). passed: the backward pass of all nodes from `number` on is queued; numbers fall from call to call.
+ * So the gradient of a parameter is complete once the backward pass has passed the first node that used
+ * it. */
 typedef struct ses_tape_watch {
     void *ctx;
     void (*used)(void *ctx, const ses_tensor *x, int64_t number);
     void (*passed)(void *ctx, int64_t number);
+    /* or NULL: after the forward pass of each node, recorded or not; after the backward pass of a node */
+    void (*computed)(void *ctx, const ses_node *n);
+    void (*differentiated)(void *ctx, const ses_node *n);
 } ses_tape_watch;
 /* w: borrowed until the tape is reset, which ends it; NULL: none. */
 void ses_tape_set_watch(ses_tape *t, const ses_tape_watch *w);

@@ -381,13 +381,14 @@ ses_node *ses_apply_node(ses_tape *t, const ses_op *op, ses_tensor *const *in, i
     op->forward(n);
     ses_arena_reset(&t->tmp);
     if (t->err.code) return NULL;
+    if (t->watch && t->watch->computed) t->watch->computed(t->watch->ctx, n);
     bool needs_grad = false;
     for (int i = 0; i < n_in; i++) needs_grad |= in[i] && in[i]->requires_grad;
     if (needs_grad && ses_node_needs_backward(n)) {
         n->out->requires_grad = true;
         n->prev = t->last;
         t->last = n;
-        if (t->watch && !t->in_backward) report_use(t, n);
+        if (t->watch && t->watch->used && !t->in_backward) report_use(t, n);
     }
     return n;
 }
@@ -503,6 +504,7 @@ static void run_node(ses_tape *t, ses_node *n)
     if (!n->out->has_grad) return; /* the loss does not depend on this node */
     n->op->backward(n);
     ses_arena_reset(&t->tmp);
+    if (t->watch && t->watch->differentiated) t->watch->differentiated(t->watch->ctx, n);
     if (!n->out->keep_grad) grad_done(t, n->out);
     if (t->err.code) ses_wrap(&t->err, "backward of %s", n->op->name);
 }
@@ -511,7 +513,7 @@ static void run_backward(ses_tape *t, ses_node *last, const ses_tape_watch *watc
 {
     for (ses_node *n = last; n && !t->err.code; n = n->prev) {
         run_node(t, n);
-        if (watch && !t->err.code) watch->passed(watch->ctx, n->number);
+        if (watch && watch->passed && !t->err.code) watch->passed(watch->ctx, n->number);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "comm/comm_impl.h"
 #include "pretrain_impl.h"
 #include "train/model_presets.h"
+#include "train/optim/optim_kind.h"
 #include "train/ranks.h"
 #include "train/train_options.h"
 
@@ -378,8 +379,8 @@ bool ses_pretrain_set_optimizer(const ses_pretrain *p, ses_trainer_options *o, s
     if (!ses_training_optimizer(&opt->run, &o->optim, e)) return false;
     o->optim.ema_decay = opt->ema_decay;
     if (opt->beta2 > 0) o->optim.beta2 = opt->beta2;
-    if (!strcmp(o->optim.name, "asgd") && opt->ema_decay > 0)
-        return ses_fail(e, SES_EUSAGE, "asgd averages the weights itself: leave out ema");
+    if (ses_optim_find(o->optim.name)->average_weight && opt->ema_decay > 0)
+        return ses_fail(e, SES_EUSAGE, "%s averages the weights itself: leave out ema", o->optim.name);
     o->optim.group[0] = (ses_param_group){ 1, opt->run.weight_decay };
     o->optim.group[1] = (ses_param_group){ 1, 0 };
     o->optim.group_of = ses_group_by_decay;

@@ -109,7 +109,7 @@ ses_lanes *ses_lanes_new(const ses_lanes_options *o, ses_err *e)
     if (l->o.bucket < 1) l->o.bucket = BUCKET;
     l->rank = ses_comm_rank(o->comm);
     l->size = size;
-    l->watch = (ses_tape_watch){ l, used, passed };
+    l->watch = (ses_tape_watch){ .ctx = l, .used = used, .passed = passed };
     l->offset = ses_alloc_array((size_t)size + 1, sizeof *l->offset, e);
     l->block = l->offset ? ses_alloc_array(2 * (size_t)size, sizeof *l->block, e) : NULL;
     l->from = l->block ? ses_alloc_array((size_t)size, sizeof *l->from, e) : NULL;

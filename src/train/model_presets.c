@@ -85,6 +85,12 @@ static const struct {
       "\"max_position_embeddings\": 1024, \"scale_embedding\": false, \"is_encoder_decoder\": true, "
       "\"vocab_size\": 50265, \"pad_token_id\": 1, \"bos_token_id\": 0, \"eos_token_id\": 2, "
       "\"decoder_start_token_id\": 2, \"forced_eos_token_id\": 2}" },
+    { "cloze-base", /* Baevski et al. 2019 */
+      "{\"model_type\": \"cloze\", \"hidden_size\": 768, \"num_tower_layers\": 6, \"num_attention_heads\": "
+      "12, \"intermediate_size\": 3072, \"activation_function\": \"relu\", \"dropout\": 0.1, "
+      "\"attention_dropout\": 0.1, \"initializer_range\": 0.02, \"max_position_embeddings\": 1024, "
+      "\"layer_norm_eps\": 1e-05, \"scale_embedding\": true, \"tie_word_embeddings\": true, "
+      "\"vocab_size\": 30522, \"pad_token_id\": 0}" },
     { "context2vec",
       "{\"model_type\": \"context2vec\", \"embedding_size\": 300, \"lstm_size\": 600, \"intermediate_size\": "
       "1200, \"hidden_size\": 600, \"dropout\": 0.0, \"initializer_range\": 0.1, \"vocab_size\": 30522, "

@@ -9,8 +9,8 @@
 
 #define SES_PRESETS                                                                                       \
     "bert-tiny, -mini, -small, -medium, -base, -large, roberta-base, electra-small, -base, albert-base, " \
-    "distilbert, gpt2, t5-small, bart-base, rnn-seq2seq, xlnet-base, bilstm, skip-thought, context2vec, " \
-    "nnlm, lstm, awd-lstm, "                                                                              \
+    "distilbert, gpt2, t5-small, bart-base, rnn-seq2seq, xlnet-base, bilstm, skip-thought, cloze-base, "  \
+    "context2vec, nnlm, lstm, awd-lstm, "                                                                 \
     "ulmfit, flair-lm, elmo-small, elmo-original"
 
 /* Name of the i-th preset; NULL past the last. */

@@ -3,8 +3,7 @@
 
 #include "sesame/optim.h"
 #include "sesame/schedule.h"
-
-#include <string.h>
+#include "train/optim/optim_kind.h"
 
 #define AT(field) offsetof(ses_train_args, field)
 
@@ -224,10 +223,11 @@ const ses_opt_table ses_teacher_option_table = { teacher_opt, SES_LEN(teacher_op
 bool ses_training_optimizer(const ses_training_options *r, ses_optim_options *o, ses_err *e)
 {
     if (!ses_optim_defaults(r->optimizer, o, e)) return false;
+    unsigned uses = ses_optim_find(o->name)->uses;
     o->lr = r->lr;
-    if (o->momentum > 0 && r->momentum >= 0) o->momentum = r->momentum;
-    o->accumulator = r->accumulator;
-    if (!strcmp(o->name, "asgd")) o->average_trigger = r->average_trigger;
+    if (uses & SES_OPTIM_USES_MOMENTUM && r->momentum >= 0) o->momentum = r->momentum;
+    if (uses & SES_OPTIM_USES_ACCUMULATOR) o->accumulator = r->accumulator;
+    if (uses & SES_OPTIM_USES_AVERAGE_TRIGGER) o->average_trigger = r->average_trigger;
     o->relative_step = o->scale_parameter = false; /* adafactor: the schedule sets the rate */
     return true;
 }
@@ -253,10 +253,12 @@ void ses_training_put_lanes(const ses_training_options *r, ses_json_writer *w)
 
 void ses_training_put_optimizer(const ses_training_options *r, ses_json_writer *w)
 {
+    const ses_optim_kind *kind = ses_optim_find(r->optimizer);
+    unsigned uses = kind ? kind->uses : 0;
     ses_json_member_string(w, "optimizer", r->optimizer);
-    if (!strcmp(r->optimizer, "sgd") && r->momentum >= 0) ses_json_member_real(w, "momentum", r->momentum);
-    if (!strcmp(r->optimizer, "adagrad")) ses_json_member_real(w, "accumulator", r->accumulator);
-    if (!strcmp(r->optimizer, "asgd")) ses_json_member_int(w, "average_trigger", r->average_trigger);
+    if (uses & SES_OPTIM_USES_MOMENTUM && r->momentum >= 0) ses_json_member_real(w, "momentum", r->momentum);
+    if (uses & SES_OPTIM_USES_ACCUMULATOR) ses_json_member_real(w, "accumulator", r->accumulator);
+    if (uses & SES_OPTIM_USES_AVERAGE_TRIGGER) ses_json_member_int(w, "average_trigger", r->average_trigger);
     ses_json_member_string(w, "schedule", r->schedule);
     ses_json_member_real(w, "warmup", r->warmup);
     if (!ses_schedule_needs_evaluation(&(ses_schedule){ .name = r->schedule })) return;

@@ -185,54 +185,6 @@ bool ses_trainer_wrap_batch(const ses_trainer *t, int64_t index, ses_err *e)
                     t->at.epoch + 1, index + 1, *where ? " (" : "", where, *where ? ")" : "");
 }
 
-/* Is a weight or gradient of parameter i of store m not finite, among the elements of this rank? */
-static bool is_not_finite(const ses_trainer *t, size_t m, size_t i, bool gradients)
-{
-    const ses_tensor *w = ses_store_at(t->store[m], i)->tensor;
-    const ses_shards *own = t->lanes ? ses_lanes_shards(t->lanes, m) : NULL;
-    const ses_real *x = gradients ? w->grad : ses_master_data(w);
-    int64_t at = ses_store_flat_offset(t->store[m], i), from = 0, to = ses_count(w);
-    if (own && at >= 0) {
-        if (ses_shards_begin(own) > at) from = ses_shards_begin(own) - at;
-        if (ses_shards_end(own) < at + to) to = ses_shards_end(own) - at;
-    } else if (own && gradients) { /* another store's */
-        return false;
-    }
-    return x && to > from && !isfinite(t->dev->k_f32.sum_squares(&t->dev->exec, x + from, to - from));
-}
-
-/* The last such parameter on all ranks, 1 + i + m * 2^32; 0: none, -1: failed. In the backward pass a NaN
- * spreads to everything below. */
-static int64_t find_not_finite(const ses_trainer *t, bool gradients, ses_err *e)
-{
-    int64_t mine = 0, last = 0;
-    for (size_t m = t->n_stores; !mine && m-- > 0;)
-        for (size_t i = ses_store_count(t->store[m]); !mine && i-- > 0;)
-            if (is_not_finite(t, m, i, gradients)) mine = 1 + (int64_t)i + ((int64_t)m << 32);
-    int64_t *all = ses_alloc_array((size_t)t->ranks, sizeof *all, e);
-    if (!all || !ses_comm_allgather_equal(t->o.comm, &mine, sizeof mine, all, e)) last = -1;
-    for (int r = 0; last >= 0 && r < t->ranks; r++)
-        if (all[r] > last) last = all[r];
-    ses_free(all);
-    return last;
-}
-
-bool ses_trainer_fail_not_finite(const ses_trainer *t, const char *quantity, double value, ses_err *e)
-{
-    for (int gradients = 0; gradients < 2; gradients++) {
-        char name[256];
-        int64_t last = find_not_finite(t, gradients, e);
-        if (last < 0) return false;
-        if (!last) continue;
-        size_t m = (size_t)(last >> 32), i = (size_t)(last & UINT32_MAX) - 1;
-        if (m >= t->n_models || !ses_model_tensor_name(t->model[m], i, name, sizeof name))
-            snprintf(name, sizeof name, "%s", ses_store_at(t->store[m], i)->name);
-        return ses_fail(e, SES_EARG, "the %s is %g: NaN or infinity in the %s of \"%s\"", quantity, value,
-                        gradients ? "gradient" : "weights", name);
-    }
-    return ses_fail(e, SES_EARG, "the %s is %g", quantity, value);
-}
-
 static bool grad_norm(ses_trainer *t, double *norm, ses_err *e)
 {
     double sum = 0;
@@ -341,7 +293,8 @@ bool ses_trainer_run_batch(ses_trainer *t, const ses_batch_run *r, ses_batch_row
     return true;
 }
 
-bool ses_trainer_update(ses_trainer *t, double weight, ses_step_result *out, ses_err *e)
+bool ses_trainer_update(ses_trainer *t, double weight, ses_batch_range batches, ses_step_result *out,
+                        ses_err *e)
 {
     double mean = 1 / fmax(weight, 1), norm = 0;
     if (!grad_norm(t, &norm, e)) return false;
@@ -350,7 +303,8 @@ bool ses_trainer_update(ses_trainer *t, double weight, ses_step_result *out, ses
     out->lr = t->o.optim.lr * ses_schedule_at(&t->o.schedule, t->at.updates);
     out->loss *= mean;
     out->updated = true;
-    if (!isfinite(out->grad_norm)) return ses_trainer_fail_not_finite(t, "gradient norm", out->grad_norm, e);
+    if (!isfinite(out->grad_norm))
+        return ses_trainer_fail_not_finite(t, "gradient norm", out->grad_norm, batches, e);
     double momentum = ses_schedule_momentum_at(&t->o.schedule, t->at.updates);
     for (size_t i = 0; i < t->n_stores && momentum >= 0; i++) ses_optim_set_momentum(t->optim[i], momentum);
     for (size_t i = 0; i < t->n_stores; i++)
@@ -376,7 +330,8 @@ static bool step(ses_trainer *t, ses_step_result *out, ses_err *e)
     set_next(t, &r);
     if (!ses_trainer_run_batch(t, &r, &row, e)) return false;
     if (!isfinite(row.loss)) {
-        ses_trainer_fail_not_finite(t, "loss", row.loss, e);
+        ses_trainer_fail_not_finite(t, "loss", row.loss, (ses_batch_range){ t->at.index, t->at.index + 1 },
+                                    e);
         return ses_trainer_wrap_batch(t, t->at.index, e);
     }
     out->loss = row.loss;
@@ -386,7 +341,8 @@ static bool step(ses_trainer *t, ses_step_result *out, ses_err *e)
     if (due) {
         out->loss = t->at.accumulated_loss;
         double weight = (double)(t->o.weight_by_tokens ? t->at.accumulated_predictions : t->at.accumulated);
-        if (!ses_trainer_update(t, weight, out, e)) return ses_trainer_wrap_batch(t, t->at.index, e);
+        ses_batch_range batches = { t->at.index + 1 - t->at.accumulated, t->at.index + 1 };
+        if (!ses_trainer_update(t, weight, batches, out, e)) return ses_trainer_wrap_batch(t, t->at.index, e);
         t->at.updates++;
         t->at.accumulated = t->at.accumulated_predictions = 0;
         t->at.accumulated_loss = 0;

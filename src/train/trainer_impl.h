@@ -65,13 +65,21 @@ bool ses_trainer_run_batch(ses_trainer *t, const ses_batch_run *r, ses_batch_row
 /* Adds the position to an error: "update 12, epoch 2, batch 7 (lines ...)". */
 bool ses_trainer_wrap_batch(const ses_trainer *t, int64_t index, ses_err *e);
 
-/* Fails and names the parameter nearest to the loss with a weight, or else a gradient, that is not finite.
- * All ranks call it and fail with the same message. */
-bool ses_trainer_fail_not_finite(const ses_trainer *t, const char *quantity, double value, ses_err *e);
+/* Batches of the current epoch, begin .. end - 1. */
+typedef struct ses_batch_range {
+    int64_t begin, end;
+} ses_batch_range;
 
-/* The optimizers' step: the gradients are divided by `weight`, the sum of the batches' weights, and clipped.
- * Sets lr, loss and grad_norm of out, whose norm and loss are sums on entry. */
-bool ses_trainer_update(ses_trainer *t, double weight, ses_step_result *out, ses_err *e);
+/* Fails and names the parameter nearest to the loss with a weight, or else a gradient, that is not finite
+ * (not_finite.c). Then repeats these batches, all in the current update, and names the layer whose output or
+ * gradient is the first that is not finite. All ranks call it and fail with the same message. */
+bool ses_trainer_fail_not_finite(ses_trainer *t, const char *quantity, double value, ses_batch_range batches,
+                                 ses_err *e);
+
+/* The optimizers' step: the gradients of `batches` are divided by `weight`, the sum of the batches' weights,
+ * and clipped. Sets lr, loss and grad_norm of out, whose norm and loss are sums on entry. */
+bool ses_trainer_update(ses_trainer *t, double weight, ses_batch_range batches, ses_step_result *out,
+                        ses_err *e);
 
 /* A step with lanes: a whole update. */
 bool ses_trainer_open_lanes(ses_trainer *t, ses_err *e);

@@ -47,13 +47,14 @@ static bool agree(const ses_trainer *t, ses_err *e)
 
 bool ses_trainer_open_lanes(ses_trainer *t, ses_err *e)
 {
+    const ses_optim_kind *kind = ses_optim_find(t->o.optim.name);
     ses_lanes_options o = { .comm = t->o.comm,
                             .dev = t->dev,
                             .store = t->store,
                             .n_stores = t->n_stores,
                             .lanes = t->o.lanes,
                             .bucket = t->o.bucket,
-                            .whole_tensors = ses_optim_needs_whole_tensors(t->o.optim.name),
+                            .whole_tensors = kind && kind->whole_tensors,
                             .bf16 = t->o.comm_bf16,
                             .no_overlap = t->o.no_overlap };
     if (t->o.lanes == 1 && t->ranks == 1) return true;
@@ -135,7 +136,8 @@ static bool gather_rows(ses_trainer *t, int64_t n, double *weight, ses_step_resu
         t->must_stop |= ((rank_header *)(void *)rank)->wants_stop != 0;
         for (ses_batch_row *row = rows_of(rank); i < end; i++, row++) {
             if (!isfinite(row->loss)) {
-                ses_trainer_fail_not_finite(t, "loss", row->loss, e);
+                ses_batch_range failed = { t->at.index + i, t->at.index + i + 1 };
+                ses_trainer_fail_not_finite(t, "loss", row->loss, failed, e);
                 return ses_trainer_wrap_batch(t, t->at.index + i, e);
             }
             out->loss += row->loss * (double)row->predictions;
@@ -162,7 +164,8 @@ bool ses_trainer_step_lanes(ses_trainer *t, ses_step_result *out, ses_err *e)
     int64_t n = batches_from(t, t->at.index, t->epoch_batches);
     double weight;
     if (!run_lanes(t, n, e) || !gather_rows(t, n, &weight, out, e)) return false;
-    if (!ses_trainer_update(t, weight, out, e)) return ses_trainer_wrap_batch(t, t->at.index + n - 1, e);
+    if (!ses_trainer_update(t, weight, (ses_batch_range){ t->at.index, t->at.index + n }, out, e))
+        return ses_trainer_wrap_batch(t, t->at.index + n - 1, e);
     if (!gather_values(t, e)) return false;
     t->at.updates++;
     t->at.index += n;

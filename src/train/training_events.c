@@ -2,6 +2,7 @@
 #include "training_events.h"
 
 #include "train_folder.h"
+#include "trainer_impl.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -52,8 +53,12 @@ bool ses_training_resume(ses_trainer *t, const char *dir, ses_training_fn *on_ev
         return ses_fail(e, SES_EFORMAT, "%s: no intact checkpoint; overwrite starts anew", dir);
     if (!from.found) return true;
     int64_t total = ses_trainer_total_updates(t), updates = ses_trainer_state(t)->updates;
-    out->is_complete = ses_train_folder_is_complete(dir, from.dir, total);
-    out->before = ses_run_totals_read(dir, from.dir, ses_trainer_state(t));
+    /* rank 0 decides: others may see an older state of a shared folder */
+    if (t->rank == 0) {
+        out->is_complete = ses_train_folder_is_complete(dir, from.dir, total);
+        out->before = ses_run_totals_read(dir, from.dir, ses_trainer_state(t));
+    }
+    if (!ses_comm_bcast(t->o.comm, out, sizeof *out, 0, e)) return false;
     if (out->is_complete)
         ses_training_notify(on_event, ctx,
                             "%s: the run is complete, with update %" PRId64 "; nothing to resume", dir,

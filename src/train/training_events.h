@@ -17,7 +17,8 @@ typedef struct ses_training_resumed {
 } ses_training_resumed;
 
 /* Continues from the newest intact checkpoint of the trainer's folder `dir`, if there is one. Notices name
- * skipped checkpoints and the one used. Fails if all are damaged. */
+ * skipped checkpoints and the one used. Fails if all are damaged. All ranks call it and get the same result:
+ * rank 0 reads the folder. */
 bool ses_training_resume(ses_trainer *t, const char *dir, ses_training_fn *on_event, void *ctx,
                          ses_training_resumed *out, ses_err *e);
 

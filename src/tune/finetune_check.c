@@ -59,6 +59,12 @@ void ses_finetune_report_head(ses_finetune *f)
         ses_training_notify(ses_finetune_on_event, f,
                             "scores are divided by their maximum, %g: a cosine is at most 1",
                             f->tuner->max_abs_target);
+    const char *stray = f->tuner->task->target == SES_TARGET_TAGS ? ses_tag_names_stray(f->train_rows) : NULL;
+    if (stray)
+        ses_training_notify(ses_finetune_on_event, f,
+                            "%s: the label \"%s\" is neither O nor has a prefix of BIO or BIOES (B-, I-, E-, "
+                            "S-), unlike others: it is never part of a span",
+                            f->train_name, stray);
     if (f->tuner->settings.crf && f->tuner->tag_scheme == SES_TAGS_PLAIN &&
         ses_tag_names_scheme(f->train_rows) != SES_TAGS_PLAIN)
         ses_training_notify(ses_finetune_on_event, f,

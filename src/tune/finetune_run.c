@@ -9,6 +9,7 @@
 #include "text/tokenizer_files.h"
 #include "token_vectors.h"
 #include "train/model_presets.h"
+#include "train/optim/optim_kind.h"
 #include "train/ranks.h"
 #include "train/train_folder.h"
 #include "train/train_options.h"
@@ -273,10 +274,11 @@ static bool set_optimizer(ses_finetune *f, ses_trainer_options *o, ses_err *e)
 {
     const ses_training_options *r = &f->o.run;
     if (!ses_training_optimizer(r, &o->optim, e)) return false;
-    if (!strcmp(o->optim.name, "asgd"))
+    if (ses_optim_find(o->optim.name)->average_weight)
         return ses_fail(e, SES_EUNSUPPORTED,
                         "fine-tuning does not evaluate averages of weights: use "
-                        "another optimizer than asgd, e.g. sgd");
+                        "another optimizer than %s, e.g. sgd",
+                        o->optim.name);
     if (!ses_transfer_groups(&f->o.transfer, f->tuner->model, r->weight_decay, &f->layers, &o->optim,
                              &o->unfreezing, e))
         return false;

@@ -213,6 +213,9 @@ bool ses_finetuner_score(const ses_finetuner *t, const ses_evaluation *v, const 
 ses_tag_scheme ses_tag_labels_scheme(const ses_examples *rows);
 /* The scheme of label names: BIOES if there is an E- or S-, else BIO if there is a B- or I-. */
 ses_tag_scheme ses_tag_names_scheme(const ses_examples *labels);
+/* The first label that is neither O nor has a prefix, next to labels of spans ("PER" next to "B-PER"); NULL:
+ * none. */
+const char *ses_tag_names_stray(const ses_examples *labels);
 /* Converts the names of a sequence, borrowed, to a scheme: label [n], NULL: none. New names are on mem. */
 bool ses_tag_names_convert(const char **label, size_t n, ses_tag_scheme to, ses_arena *mem, ses_err *e);
 

@@ -41,6 +41,14 @@ ses_tag_scheme ses_tag_labels_scheme(const ses_examples *d)
     return s;
 }
 
+const char *ses_tag_names_stray(const ses_examples *d)
+{
+    if (ses_tag_names_scheme(d) == SES_TAGS_PLAIN) return NULL;
+    for (size_t i = 0; i < ses_examples_label_count(d); i++)
+        if (!tag_of(d, (int32_t)i).prefix) return ses_examples_label_name(d, i);
+    return NULL;
+}
+
 bool ses_tag_names_convert(const char **label, size_t n, ses_tag_scheme to, ses_arena *mem, ses_err *e)
 {
     bool bioes = false;

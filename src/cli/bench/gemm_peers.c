@@ -2,6 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "gemm_peers.h"
 
+#include "sesame/device.h"
+
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +45,8 @@ static void set_threads(void *lib, const char *name, int threads)
 
 void ses_gemm_peers_open(ses_gemm_peer out[SES_GEMM_PEERS], int threads, ses_isa isa)
 {
-    if (isa == SES_ISA_AVX2) { /* equal terms; both libraries read these once, on load or on the first call */
+    if (!strcmp(ses_isa_name(isa),
+                "avx2")) { /* equal terms; both libraries read these once, on load or on the first call */
         setenv("OPENBLAS_CORETYPE", "Haswell", 1);
         setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
         setenv("DNNL_MAX_CPU_ISA", "AVX2", 1);

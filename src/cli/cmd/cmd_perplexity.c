@@ -96,8 +96,8 @@ static bool put(const perplexity_job *j, const char *name, double logprob, int64
     double loss = tokens ? -logprob / (double)tokens : NAN,
            bits = bytes ? -logprob / log(2) / (double)bytes : NAN;
     if (!j->a->compute.json) {
-        printf("perplexity %.4f  loss %.4f  bits per byte %.4f  %" PRId64 " tokens  ", exp(loss), loss, bits,
-               tokens);
+        printf("perplexity %.4f  loss %.4f  bits per byte %.4f  %" PRId64 " token%s  ", exp(loss), loss, bits,
+               tokens, tokens == 1 ? "" : "s");
         ses_put_escaped(stdout, name);
         putchar('\n');
         return true;
@@ -119,6 +119,9 @@ static bool put(const perplexity_job *j, const char *name, double logprob, int64
 static bool score_text(perplexity_job *j, const char *name, const char *text, size_t n, ses_err *e)
 {
     ses_text_score x;
+    if (!n)
+        return ses_fail(e, SES_EARG, "%s: the text is empty, so that nothing can be scored",
+                        *name ? name : "\"\"");
     if (!ses_scorer_score_text(j->scorer, text, n, &x, e)) return ses_wrap(e, "%s", name);
     if (!x.n_scored) return ses_fail(e, SES_EARG, "%s: too short: needs at least two tokens", name);
     j->logprob += x.logprob, j->tokens += x.n_scored, j->bytes += (int64_t)n, j->texts++;
@@ -181,6 +184,7 @@ static bool run_all(perplexity_job *j, const ses_call *c, ses_err *e)
     ses_hint_file_operand(c, "-f FILE reads the text in it");
     for (int i = 0; i < c->n_operands; i++)
         if (!score_operand(j, c->operands[i], e)) return false;
+    if (!j->texts) return ses_fail(e, SES_EARG, "no text: all lines are empty");
     return j->texts < 2 || put(j, "all", j->logprob, j->tokens, j->bytes, NULL, e);
 }
 

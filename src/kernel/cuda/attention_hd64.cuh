@@ -19,7 +19,7 @@ template <class F> static void dispatch(const ses_attn *a, F f)
 {
     std::true_type yes;
     std::false_type no;
-    bool plain = !a->causal && !a->window, drop = a->dropout > 0;
+    bool plain = !ses_attn_masked(a), drop = a->dropout > 0;
     if (plain)
         drop ? f(yes, yes) : f(yes, no);
     else

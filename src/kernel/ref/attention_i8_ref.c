@@ -18,7 +18,7 @@ static double quantize(int8_t *to, const ses_real *x, int64_t n)
 static double load_i8(int8_t *to, ses_i8_rows x, const ses_attn *a, int64_t rows, int64_t t, int64_t h)
 {
     const uint8_t *q = x.q + (h * rows + t) * 4 * ses_quad_count(a->dim);
-    for (int64_t d = 0; d < a->dim; d++) to[d] = (int8_t)(q[d] - 128);
+    for (int64_t d = 0; d < a->dim; d++) to[d] = (int8_t)(q[d] - SES_I8_ZERO);
     return (double)x.scale[h * rows + t] / 127;
 }
 

@@ -26,7 +26,7 @@ void ses_k_quantize_rows_ref(ses_exec *x, ses_i8_rows to, const ses_real *a, int
         ses_real max = max_abs(a, cols, 1), nonfinite = 0; /* NaN if a number is not finite */
         for (int64_t i = 0; i < cols; i++) nonfinite += a[i] - a[i];
         for (int64_t i = 0; i < width; i++)
-            q[i] = (uint8_t)(128 + (i < cols && nonfinite == 0 ? to_i8(a[i], max) : 0));
+            q[i] = (uint8_t)(SES_I8_ZERO + (i < cols && nonfinite == 0 ? to_i8(a[i], max) : 0));
         to.scale[r] = max / 127 + nonfinite;
     }
 }
@@ -65,7 +65,7 @@ static void product_row(const ses_gemm *g, ses_real *c, ses_real *pre, const uin
     const int8_t *q = (const int8_t *)(scale + g->n);
     for (int64_t j = 0; j < g->n; j++) {
         int64_t sum = 0;
-        for (int64_t p = 0; p < g->k; p++) sum += (a[p] - 128) * q[j * g->k + p];
+        for (int64_t p = 0; p < g->k; p++) sum += (int8_t)(a[p] - SES_I8_ZERO) * q[j * g->k + p];
         double z = (double)sum * a_scale * scale[j] + (g->bias ? (double)g->bias[j] : 0);
         if (pre) pre[j] = (ses_real)z;
         c[j] = (ses_real)ses_act_ref(g->act, z);

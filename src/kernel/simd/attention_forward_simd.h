@@ -8,6 +8,7 @@
  * on the query and its visible keys, not on the other queries or on the use of a KV cache. */
 #include "attention_blocks.h"
 #include "kernel/attention_chunking.h"
+#include "kernel/parallel_items.h"
 #include "vecmath.h"
 
 #include <math.h>
@@ -18,31 +19,6 @@ enum {
     /* keys per block: whole panels; a sequence of 512 tokens is one block */
     KEYS = 528 / BK_COLS * BK_COLS,
 };
-
-/* Runs of `each` consecutive items per chunk, for items too small to be one chunk each. */
-typedef struct item_runs {
-    ses_chunk_fn *fn;
-    void *ctx;
-    int64_t n, each;
-} item_runs;
-
-static void run_items(void *ctx, int64_t index, void *scratch)
-{
-    const item_runs *p = ctx;
-    ses_range run = ses_chunk(p->n, p->each, index);
-    for (int64_t i = run.begin; i < run.end; i++) p->fn(p->ctx, i, scratch);
-}
-
-/* cost: multiply-adds per item */
-static void parallel_items(ses_exec *x, int64_t n, int64_t cost, ses_chunk_fn *fn, void *ctx)
-{
-    /* CHUNK_WORK: multiply-adds per chunk; ITEM_COST: fixed cost of an item */
-    enum { CHUNK_WORK = 1 << 19, ITEM_COST = 1 << 16 };
-    if (n <= 0) return;
-    int64_t chunks = ses_chunks(n, 1 + CHUNK_WORK / (cost + ITEM_COST));
-    item_runs p = { fn, ctx, n, ses_chunks(n, chunks) };
-    ses_parallel_for(x->pool, ses_chunks(n, p.each), run_items, &p);
-}
 
 /* Dropout factors of VF_LANES elements: 0 or `scale`, depending on the random numbers at `draw`. */
 static inline vf keep_factor(const uint32_t *draw, vi threshold, vf scale)

@@ -23,8 +23,9 @@ static inline vf get_spread(const float *p, int64_t step, int64_t left)
     return vf_load(x);
 }
 
-/* Packs a panel: y[p / 2][j][p % 2] = b[p * b_row + j * b_col] for p < k, j < n. */
-static inline void pack_pairs(uint16_t *y, const float *b, int64_t b_row, int64_t b_col, int64_t n, int64_t k)
+/* y[p / 2][j][p % 2] = b[p * b_row + j * b_col] for p < k, j < n. */
+static inline void round_pairs(uint16_t *y, const float *b, int64_t b_row, int64_t b_col, int64_t n,
+                               int64_t k)
 {
     int64_t width = tile_round_up(n, MMA_LANES), depth = mma_depth(k);
     if (b_row == 1 && b_col != 1) {
@@ -50,6 +51,13 @@ static inline void pack_pairs(uint16_t *y, const float *b, int64_t b_row, int64_
                                   : vb_pairs(get_spread(at, b_col, even), get_spread(at + b_row, b_col, odd));
             vi_store(y + p * width + 2 * j, pairs);
         }
+}
+
+/* Packs a panel of B. */
+static inline void pack_pairs(uint16_t *y, const float *b, int64_t b_row, int64_t b_col, int64_t n, int64_t k)
+{
+    round_pairs(y, b, b_row, b_col, n, k);
+    mma_arrange(y, tile_round_up(n, MMA_LANES), mma_depth(k));
 }
 
 /* Packs A(i, p) = a[i * a_row + p * a_col] for i < m, p < k, with zeros up to mma_depth(k). y has room for

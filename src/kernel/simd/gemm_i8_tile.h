@@ -1,9 +1,8 @@
-/* Register tile of an int8 product, and quantization of rows for it. Include a vec_i8_*.h first.
- *
+/* Register tile of an int8 product, and quantization of rows for it.  *
  * B is packed in panels of TILE_COLS columns, [quads][width][4]: a vector holds four consecutive rows of each
- * of its columns. A is stored as unsigned bytes q + 128 (zero point 128), in 1 .. 255. Each sum therefore
- * starts at minus the zero-point correction of its column, 128 times the column's sum. Integer sums are exact
- * in any order, so both instruction sequences give the same bits. */
+ * of its columns. A is stored as bytes q + SES_I8_ZERO. Each sum therefore starts at minus the zero-point
+ * correction of its column, the zero point times the column's sum. Integer sums are exact in any order, so
+ * all instruction sequences give the same bits. */
 #ifndef SES_KERNEL_GEMM_I8_TILE_H
 #define SES_KERNEL_GEMM_I8_TILE_H
 
@@ -17,23 +16,29 @@
 enum { LINE_BYTES = 64, AHEAD_BYTES = 6 << 10 }; /* bytes */
 enum { PLAIN_ROWS = 4 }; /* tile height without VNNI, which needs more registers for B */
 
-VF_INLINE vi broadcast4(const void *a)
-{
-    int32_t x;
-    memcpy(&x, a, sizeof x);
-    return vi_set1(x);
-}
+/* Instructions for the sums, see has_vnni. */
+enum { PLAIN = 0, VNNI = 1, MATRIX = 2 };
+
+#ifdef VI_MATRIX
+#include "matrix_tile.h"
+#endif
 
 /* c[i][j] = sum_p A(i, p) B(p, j). Rows of A are a_row bytes apart. next: data to prefetch, one cache line
  * per quad, or NULL. stream: B is read only once, so prefetch more of B instead. */
 VF_INLINE void tile_i8_sum(vi c[TILE_ROWS][TILE_VECS], const uint8_t *a, int64_t a_row, const int8_t *b,
                            const int8_t *next, const int32_t *zp_correction, int64_t quads, const int rows,
-                           const int vecs, const bool vnni, const bool stream)
+                           const int vecs, const int vnni, const bool stream)
 {
+#ifdef VI_MATRIX
+    if (vnni == MATRIX) {
+        tile_matrix(c, a, a_row, b, next, stream ? AHEAD_BYTES : 0, quads / 2, rows, vecs, vi_matrix);
+        a += quads / 2 * 8, b += quads / 2 * 8 * vecs * VF_LANES, quads %= 2;
+    }
+#endif
     TILE_UNROLL for (int v = 0; v < vecs; v++)
     {
         vi start = vi_sub(vi_set1(0), vi_load(zp_correction + v * VF_LANES));
-        TILE_UNROLL for (int i = 0; i < rows; i++) c[i][v] = start;
+        TILE_UNROLL for (int i = 0; i < rows; i++) c[i][v] = vnni == MATRIX ? vi_add(c[i][v], start) : start;
     }
     for (; quads > 0; quads--, a += 4, b += vecs * VF_LANES * 4) {
         vi bv[TILE_VECS];
@@ -49,35 +54,41 @@ VF_INLINE void tile_i8_sum(vi c[TILE_ROWS][TILE_VECS], const uint8_t *a, int64_t
         if (vnni) {
             TILE_UNROLL for (int i = 0; i < rows; i++)
             {
-                vi x = broadcast4(a + i * a_row);
+                vq x = vq_load(a + i * a_row);
                 TILE_UNROLL for (int v = 0; v < vecs; v++) c[i][v] = vi_dot4(c[i][v], x, bv[v]);
             }
         } else {
-            vi odd[TILE_VECS];
-            TILE_UNROLL for (int v = 0; v < vecs; v++) odd[v] = vi_odd_bytes(bv[v]),
-                                                       bv[v] = vi_even_bytes(bv[v]);
+            vi_bytes split[TILE_VECS];
+            TILE_UNROLL for (int v = 0; v < vecs; v++) split[v] = vi_split_bytes(bv[v]);
             TILE_UNROLL for (int i = 0; i < rows; i++)
             {
-                vi x = broadcast4(a + i * a_row), even = vi_and(x, vi_set1(0x00ff00ff)), rest = vi_shr16(x);
-                TILE_UNROLL for (int v = 0; v < vecs; v++)
-                {
-                    vi both = vi_add(vi_dot2(even, bv[v]), vi_dot2(rest, odd[v]));
-                    c[i][v] = vi_add(c[i][v], both);
-                }
+                vq x = vq_load(a + i * a_row);
+                TILE_UNROLL for (int v = 0; v < vecs; v++) c[i][v] = vi_dot4_plain(c[i][v], x, split[v]);
             }
         }
     }
 }
 
-/* Zero-point corrections of VF_LANES columns whose first quads are at b: 128 times each column's sum. */
+/* Packs a panel for MATRIX. */
+static inline void zip_panel(int8_t *panel, int64_t width, int64_t quads)
+{
+#ifdef VI_MATRIX
+    zip_steps(panel, width, quads);
+#else
+    (void)panel, (void)width, (void)quads; /* has_vnni never asks for it */
+#endif
+}
+
+/* Zero-point corrections of VF_LANES columns whose first quads are at b: the zero point times each column's
+ * sum. */
 VF_INLINE vi zp_correction_of(const int8_t *b, int64_t width, int64_t quads)
 {
-    vi sum = vi_set1(0), ones = vi_set1(0x00010001);
-    for (int64_t p = 0; p < quads; p++) {
-        vi x = vi_load(b + 4 * p * width);
-        sum = vi_add(sum, vi_add(vi_dot2(vi_even_bytes(x), ones), vi_dot2(vi_odd_bytes(x), ones)));
-    }
-    return vi_shl(sum, 7);
+    vi sum = vi_set1(0);
+    vq ones = vq_load(&(int32_t){ 0x01010101 });
+    if (SES_I8_ZERO == 0) return sum;
+    for (int64_t p = 0; p < quads; p++)
+        sum = vi_dot4_plain(sum, ones, vi_split_bytes(vi_load(b + 4 * p * width)));
+    return vi_shl(sum, 7); /* times 128 */
 }
 
 /* ---- quantizing ---- */
@@ -138,7 +149,7 @@ VF_INLINE void quantize_signed(int8_t *q, const float *a, int64_t n, int64_t wid
 
 VF_INLINE vi quantize_vector(const float *a, float by) { return vi_from_vf(vf_mul(vf_load(a), vf_set1(by))); }
 
-/* q = int8 of a, plus 128. */
+/* q = int8 of a, plus the zero point. */
 VF_INLINE void quantize_bytes(uint8_t *q, const float *a, int64_t n, int64_t width, float by)
 {
     enum { V = VF_LANES };
@@ -147,7 +158,7 @@ VF_INLINE void quantize_bytes(uint8_t *q, const float *a, int64_t n, int64_t wid
         vi_store_bytes4(q + i, quantize_vector(a + i, by), quantize_vector(a + i + V, by),
                         quantize_vector(a + i + 2 * V, by), quantize_vector(a + i + 3 * V, by));
     for (; i + VF_LANES <= n; i += VF_LANES) vi_store_bytes(q + i, quantize_vector(a + i, by));
-    for (; i < width; i++) q[i] = (uint8_t)(128 + (i < n && by > 0 ? (int)rintf(a[i] * by) : 0));
+    for (; i < width; i++) q[i] = (uint8_t)(SES_I8_ZERO + (i < n && by > 0 ? (int)rintf(a[i] * by) : 0));
 }
 
 #endif

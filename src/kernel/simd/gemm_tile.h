@@ -9,8 +9,10 @@
 
 #include "vec_loop.h"
 
-/* TILE_ROWS * TILE_VECS accumulators, one row of B and one element of A must fit into the registers. */
-#if VF_LANES == 16
+/* TILE_ROWS * TILE_VECS accumulators, one row of B and one element of A must fit into the registers. A file
+ * whose panels have another width defines both before. */
+#if defined TILE_ROWS
+#elif VF_LANES == 16
 #define TILE_ROWS 8 /* 24 of 32 registers */
 #define TILE_VECS 3
 #else

@@ -6,14 +6,7 @@
 #include "gemm_tile_table.h"
 
 #ifndef TILE_FMA
-#define TILE_FMA tile_fma
-/* c += x b. Inline assembly instead of vf_fma: compilers choose the form that overwrites x and spill the
- * accumulators. */
-VF_INLINE vf tile_fma(vf x, vf b, vf c)
-{
-    __asm__("vfmadd231ps %2, %1, %0" : "+v"(c) : "v"(x), "v"(b));
-    return c;
-}
+#define TILE_FMA vf_fma_element
 #endif
 
 VF_INLINE vf tile_load(const char *b, const ses_dtype dtype)
@@ -31,7 +24,7 @@ VF_INLINE void tile_step(vf c[TILE_ROWS][TILE_VECS], const float *const a[3], in
     TILE_UNROLL for (int v = 0; v < vecs; v++) bv[v] = tile_load(b + v * VF_LANES * size, dtype);
     TILE_UNROLL for (int i = 0; i < rows; i++)
     {
-        vf x = vf_set1(a[i / 3][i % 3 * a_row]);
+        ve x = ve_load(&a[i / 3][i % 3 * a_row]);
         TILE_UNROLL for (int v = 0; v < vecs; v++) c[i][v] = TILE_FMA(x, bv[v], c[i][v]);
     }
 }

@@ -19,11 +19,9 @@ typedef struct mma {
     char unused;
 } mma;
 
-/* A is row-major. Rows are whole cache lines, an odd number of them, so that they lie in different sets. */
 static inline int64_t mma_a_index(int64_t i, int64_t p, int64_t depth)
 {
-    enum { LINE = 32 };
-    return i * ((depth + LINE - 1) / LINE | 1) * LINE + p;
+    return i * mma_row_stride(depth) + p;
 }
 
 static inline mma mma_begin(void) { return (mma){ 0 }; }
@@ -34,7 +32,13 @@ static inline void mma_block(mma *m, float *t, int64_t ldt, const uint16_t *a, c
 {
     const void *pairs = a;
     (void)m;
-    mma_dot[rows - 1][width / VF_LANES - 1](t, ldt, pairs, mma_a_index(1, 0, depth) / 2, panel, depth / 2);
+    mma_dot[rows - 1][width / VF_LANES - 1](t, ldt, pairs, mma_row_stride(depth) / 2, panel, depth / 2);
+}
+
+/* Panels stay as they are packed. */
+static inline void mma_arrange(uint16_t *panel, int64_t width, int64_t depth)
+{
+    (void)panel, (void)width, (void)depth;
 }
 
 #endif

@@ -9,19 +9,21 @@
  *     mt_zero(&t, c)                             tile c = 0
  *     mt_load(&t, a, p, stride)                  row i of tile a = the bytes at p + i stride
  *     mt_store(&t, c, p, stride)                 and back
- *     mt_dot_u8s8(&t, c, a, b)                   c += a b: unsigned bytes of a, signed bytes of b, int32 sums
+ *     mt_dot_i8(&t, c, a, b)                   c += a b: bytes of a and b, int32 sums
  *     mt_dot_bf16(&t, c, a, b)                   c += a b: bf16 numbers, f32 sums
  *
  * Tile numbers are integer constants, strides are bytes. Shapes: c is [m][n] of 32 bits, a is [m][k] of bytes
  * or bf16, b is [k / 4][n][4] of bytes or [k / 2][n][2] of bf16, with at most m = 16, n = 16, k = 64 or 32. The
  * rows of a and c must agree, and so must 4 bytes per row of b and a's bytes per row.
  *
+ * mt_dot_i8 reads the bytes of a as quantized rows: unsigned if SES_I8_ZERO is 128, else signed. Those of b are
+ * signed. Sums are exact.
  * mt_dot_bf16 adds the products of even and of odd k in two chains of fused multiply-adds that start at 0, adds
  * both sums, and adds the result to c. Denormal numbers count as 0, as operands and as results. */
 #ifndef SES_KERNEL_TILE_H
 #define SES_KERNEL_TILE_H
 
-#include <stdint.h>
+#include "kernel/kernel.h"
 
 enum { MT_TILES = 8, MT_ROWS = 16, MT_BYTES = 64 };
 
@@ -51,6 +53,14 @@ static inline mt_shapes mt_block_shapes(int64_t rows)
     return s;
 }
 
+/* Shapes for two left operands A0 and A1 with the same rows, 1 .. 16. */
+static inline mt_shapes mt_row_shapes(int64_t rows)
+{
+    mt_shapes s = mt_block_shapes(rows);
+    s.rows[MT_C10] = s.rows[MT_C11] = s.rows[MT_A1] = (uint8_t)rows;
+    return s;
+}
+
 #ifdef __AMX_TILE__
 #include "tile_amx.h"
 #else
@@ -61,7 +71,7 @@ static inline mt_shapes mt_block_shapes(int64_t rows)
 #define mt_zero mt_plain_zero
 #define mt_load mt_plain_load
 #define mt_store mt_plain_store
-#define mt_dot_u8s8 mt_plain_dot_u8s8
+#define mt_dot_i8 mt_plain_dot_i8
 #define mt_dot_bf16 mt_plain_dot_bf16
 #endif
 

@@ -22,7 +22,7 @@ typedef struct mt_set {
                      : "+m"(*(t))                                       \
                      : "r"((void *)(p)), "r"((int64_t)(stride)), "i"(c) \
                      : "memory")
-#define mt_dot_u8s8(t, c, a, b) \
+#define mt_dot_i8(t, c, a, b) \
     __asm__ volatile("tdpbusd %%tmm%c3, %%tmm%c2, %%tmm%c1" : "+m"(*(t)) : "i"(c), "i"(a), "i"(b))
 #define mt_dot_bf16(t, c, a, b) \
     __asm__ volatile("tdpbf16ps %%tmm%c3, %%tmm%c2, %%tmm%c1" : "+m"(*(t)) : "i"(c), "i"(a), "i"(b))

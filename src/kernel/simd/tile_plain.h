@@ -52,15 +52,17 @@ static inline void mt_plain_check(const mt_plain_set *t, int c, int a, int b)
     (void)s, (void)c, (void)a, (void)b;
 }
 
-static inline void mt_plain_dot_u8s8(mt_plain_set *t, int c, int a, int b)
+static inline void mt_plain_dot_i8(mt_plain_set *t, int c, int a, int b)
 {
     mt_plain_check(t, c, a, b);
     for (int i = 0; i < t->shape.rows[c]; i++)
         for (int j = 0; j < t->shape.bytes[c] / 4; j++) {
             uint32_t sum; /* wraps around */
             memcpy(&sum, t->row[c][i] + 4 * j, sizeof sum);
-            for (int k = 0; k < t->shape.bytes[a]; k++)
-                sum += (uint32_t)(t->row[a][i][k] * (int8_t)t->row[b][k / 4][4 * j + k % 4]);
+            for (int k = 0; k < t->shape.bytes[a]; k++) {
+                int x = SES_I8_ZERO ? t->row[a][i][k] : (int8_t)t->row[a][i][k];
+                sum += (uint32_t)(x * (int8_t)t->row[b][k / 4][4 * j + k % 4]);
+            }
             memcpy(t->row[c][i] + 4 * j, &sum, sizeof sum);
         }
 }

@@ -9,7 +9,11 @@
 #define VF_NAME_(kernel, level) VF_NAME__(kernel, level)
 #define VF_NAME(kernel) VF_NAME_(kernel, SES_LEVEL)
 
-#ifdef __AVX512F__
+#if defined SES_PLAIN_VECTORS
+#include "vec_plain.h"
+#elif defined __aarch64__
+#include "vec_neon.h"
+#elif defined __AVX512F__
 #include "vec_avx512.h"
 #else
 #include "vec_avx2.h"

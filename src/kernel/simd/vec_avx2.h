@@ -60,8 +60,8 @@ static inline vf vf_div(vf a, vf b) { return _mm256_div_ps(a, b); }
 static inline vf vf_sqrt(vf a) { return _mm256_sqrt_ps(a); }
 static inline vf vf_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }   /* a b + c */
 static inline vf vf_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); } /* c - a b */
-static inline vf vf_max(vf a, vf b) { return _mm256_max_ps(a, b); }              /* b if either is NaN */
-static inline vf vf_min(vf a, vf b) { return _mm256_min_ps(a, b); }              /* b if either is NaN */
+static inline vf vf_max(vf a, vf b) { return _mm256_max_ps(a, b); }              /* NaN if b is NaN */
+static inline vf vf_min(vf a, vf b) { return _mm256_min_ps(a, b); }              /* NaN if b is NaN */
 static inline vf vf_round(vf a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 static inline vf vf_abs(vf a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
 static inline vf vf_copysign(vf a, vf sign)
@@ -187,5 +187,7 @@ static inline double vf_sum_double(vf a)
     __m128d h = _mm_add_pd(_mm256_castpd256_pd128(d), _mm256_extractf128_pd(d, 1));
     return _mm_cvtsd_f64(_mm_add_sd(h, _mm_unpackhi_pd(h, h)));
 }
+
+#include "vec_x86.h"
 
 #endif

@@ -173,4 +173,6 @@ static inline double vf_sum_double(vf a)
     return _mm_cvtsd_f64(_mm_add_sd(h, _mm_unpackhi_pd(h, h)));
 }
 
+#include "vec_x86.h"
+
 #endif

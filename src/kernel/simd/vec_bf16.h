@@ -27,6 +27,27 @@ static inline vf vb_dot(vf c, vi a, vi b)
     return c;
 }
 
+#elif defined __ARM_FEATURE_BF16_VECTOR_ARITHMETIC
+
+static inline int32x4_t vb_round(vf a)
+{
+    return vreinterpretq_s32_bf16(vcvtq_high_bf16_f32(vcvtq_low_bf16_f32(a.lo), a.hi));
+}
+static inline vi vb_row(vf a, vf b) { return (vi){ vb_round(a), vb_round(b) }; }
+static inline vi vb_pairs(vf a, vf b)
+{
+    int16x8_t x = vreinterpretq_s16_s32(vb_round(a)), y = vreinterpretq_s16_s32(vb_round(b));
+    return (vi){ vreinterpretq_s32_s16(vzip1q_s16(x, y)), vreinterpretq_s32_s16(vzip2q_s16(x, y)) };
+}
+
+/* Two rows times two columns, four numbers of k each; see matrix_tile.h. */
+static inline __attribute__((always_inline)) vi vb_matrix(vi c, vr a, vi b)
+{
+    __asm__("bfmmla %0.4s, %1.8h, %2.8h" : "+w"(c.lo) : "w"(a), "w"(b.lo));
+    __asm__("bfmmla %0.4s, %1.8h, %2.8h" : "+w"(c.hi) : "w"(a), "w"(b.hi));
+    return c;
+}
+
 #else /* over the integers of vec.h */
 
 /* bf16 numbers in the high half of each lane */

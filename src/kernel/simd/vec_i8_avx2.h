@@ -5,15 +5,24 @@
 #include "vec_avx2.h"
 
 #include <cpuid.h>
+#include <string.h>
+
+typedef vi vq;
+static inline vq vq_load(const void *a)
+{
+    int32_t x;
+    memcpy(&x, a, sizeof x);
+    return vi_set1(x);
+}
 
 /* AVX-VNNI */
-static inline vi vi_dot4(vi c, vi a, vi b)
+static inline vi vi_dot4(vi c, vq a, vi b)
 {
     __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
     return c;
 }
 
-static inline vi vi_dot2_add(vi c, vi a, vi b)
+static inline vi vi_dot2(vi c, vq a, vi b)
 {
     __asm__("%{vex%} vpdpwssd %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
     return c;
@@ -29,10 +38,22 @@ static inline int has_vnni(void)
 #endif
 }
 
-static inline vi vi_even_bytes(vi a) { return _mm256_srai_epi16(_mm256_slli_epi16(a, 8), 8); }
-static inline vi vi_odd_bytes(vi a) { return _mm256_srai_epi16(a, 8); }
-static inline vi vi_shr16(vi a) { return _mm256_srli_epi16(a, 8); }
-static inline vi vi_dot2(vi a, vi b) { return _mm256_madd_epi16(a, b); }
+typedef struct vi_bytes {
+    vi even, odd;
+} vi_bytes;
+static inline vi_bytes vi_split_bytes(vi b)
+{
+    return (vi_bytes){ _mm256_srai_epi16(_mm256_slli_epi16(b, 8), 8), _mm256_srai_epi16(b, 8) };
+}
+static inline vi vi_dot4_plain(vi c, vq a, vi_bytes b)
+{
+    vi even = vi_and(a, vi_set1(0x00ff00ff)), odd = _mm256_srli_epi16(a, 8);
+    return vi_add(c, vi_add(_mm256_madd_epi16(even, b.even), _mm256_madd_epi16(odd, b.odd)));
+}
+static inline vi vi_dot2_plain(vi c, vq a, vi b) { return vi_add(c, _mm256_madd_epi16(a, b)); }
+
+typedef vi vi_words;
+static inline vi_words vi_split_words(vi b) { return b; }
 
 static inline void vi_store_bytes(uint8_t *p, vi a)
 {
@@ -57,9 +78,9 @@ static inline vi vi_load_bytes(const int8_t *p)
 {
     return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
 }
-static inline vi vi_load_unsigned(const uint8_t *p)
+static inline vi vi_load_quantized(const uint8_t *p)
 {
-    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+    return vi_sub(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)), vi_set1(128));
 }
 static inline void vi_store_words(int16_t *p, vi a)
 {

@@ -4,29 +4,55 @@
 
 #include "vec_avx512.h"
 
-/* c + sum of four products per lane: unsigned bytes of a times signed bytes of b (AVX512_VNNI). Inline
+#include <string.h>
+
+/* Four bytes or two int16 of A, which the products of every lane share. */
+typedef vi vq;
+static inline vq vq_load(const void *a)
+{
+    int32_t x;
+    memcpy(&x, a, sizeof x);
+    return vi_set1(x);
+}
+
+/* c + sum of four products per lane: bytes q + 128 of a times signed bytes of b (AVX512_VNNI). Inline
  * assembly, because the compiler flags of the file do not include VNNI. */
-static inline vi vi_dot4(vi c, vi a, vi b)
+static inline vi vi_dot4(vi c, vq a, vi b)
 {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
     return c;
 }
 
 /* c + sum of two products of int16 per lane (AVX512_VNNI). */
-static inline vi vi_dot2_add(vi c, vi a, vi b)
+static inline vi vi_dot2(vi c, vq a, vi b)
 {
     __asm__("vpdpwssd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
     return c;
 }
 
-/* Uses the compiler's cached CPUID result: executing CPUID takes 9 us in a virtual machine. */
+/* 0: no dot products of bytes; 1: the ones above; 2: also products of small matrices (VI_MATRIX, see
+ * matrix_tile.h). Uses the compiler's cached CPUID result: executing CPUID takes 9 us in a virtual
+ * machine. */
 static inline int has_vnni(void) { return __builtin_cpu_supports("avx512vnni") != 0; }
 
-/* Alternative without VNNI: even and odd bytes as int16, and sums of two int16 products. */
-static inline vi vi_even_bytes(vi a) { return _mm512_srai_epi16(_mm512_slli_epi16(a, 8), 8); }
-static inline vi vi_odd_bytes(vi a) { return _mm512_srai_epi16(a, 8); }
-static inline vi vi_shr16(vi a) { return _mm512_srli_epi16(a, 8); }
-static inline vi vi_dot2(vi a, vi b) { return _mm512_madd_epi16(a, b); }
+/* The same without VNNI. B is split once for all rows of A: its even and odd bytes as int16. */
+typedef struct vi_bytes {
+    vi even, odd;
+} vi_bytes;
+static inline vi_bytes vi_split_bytes(vi b)
+{
+    return (vi_bytes){ _mm512_srai_epi16(_mm512_slli_epi16(b, 8), 8), _mm512_srai_epi16(b, 8) };
+}
+static inline vi vi_dot4_plain(vi c, vq a, vi_bytes b)
+{
+    vi even = vi_and(a, vi_set1(0x00ff00ff)), odd = _mm512_srli_epi16(a, 8);
+    return vi_add(c, vi_add(_mm512_madd_epi16(even, b.even), _mm512_madd_epi16(odd, b.odd)));
+}
+static inline vi vi_dot2_plain(vi c, vq a, vi b) { return vi_add(c, _mm512_madd_epi16(a, b)); }
+
+/* B of vi_dot2, prepared once for all rows of A. */
+typedef vi vi_words;
+static inline vi_words vi_split_words(vi b) { return b; }
 
 /* Integers in -127 .. 127, stored as bytes plus 128. */
 static inline void vi_store_bytes(uint8_t *p, vi a)
@@ -50,9 +76,10 @@ static inline vi vi_load_bytes(const int8_t *p)
 {
     return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
-static inline vi vi_load_unsigned(const uint8_t *p)
+/* Quantized bytes, stored plus 128. */
+static inline vi vi_load_quantized(const uint8_t *p)
 {
-    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+    return vi_sub(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)), vi_set1(128));
 }
 
 /* Stores the low 16 bits of each lane, of one or two vectors. */
@@ -65,6 +92,15 @@ static inline void vi_store_words2(int16_t *p, vi a, vi b)
     static const uint16_t even[32] = { 0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
                                        32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 62 };
     vi_store(p, _mm512_permutex2var_epi16(a, vi_load(even), b));
+}
+
+/* Four vectors of integers in 0 .. 16383 as bytes a / 128 and a % 128: byte 16 l + 4 v + i is lane 4 l + i of
+ * vector v. */
+static inline void vi_store_halves(uint8_t *high, uint8_t *low, const vi a[4])
+{
+    vi x = _mm512_packs_epi32(a[0], a[1]), y = _mm512_packs_epi32(a[2], a[3]), mask = vi_set1(0x007f007f);
+    vi_store(high, _mm512_packus_epi16(_mm512_srli_epi16(x, 7), _mm512_srli_epi16(y, 7)));
+    vi_store(low, _mm512_packus_epi16(vi_and(x, mask), vi_and(y, mask)));
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* Loops, destinations and sums for kernels written over vec_avx2.h or vec_avx512.h. `left` is the number of
+/* Loops, destinations and sums for kernels written over the vectors of vec.h. `left` is the number of
  * elements from here to the end, at least 1; a vector covers at most VF_LANES of them. */
 #ifndef SES_KERNEL_VEC_LOOP_H
 #define SES_KERNEL_VEC_LOOP_H
@@ -26,10 +26,6 @@ VF_INLINE void vf_put_dst(ses_dst to, int64_t i, vf v, int64_t left)
     if (to.accumulate) v = vf_add(vf_get(to.data + i, left), v);
     vf_put(to.data + i, v, left);
 }
-
-/* Prefetches a cache line for writing. A prefetch for reading would transfer a line written by another core
- * twice. Processors without the instruction ignore it. */
-VF_INLINE void prefetch_write(const float *p) { __asm__ volatile("prefetchw %0" : : "m"(*p)); }
 
 /* v; `other` past the end */
 VF_INLINE vf vf_pad(vf v, vf other, int64_t left)

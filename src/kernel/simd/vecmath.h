@@ -1,4 +1,4 @@
-/* Elementwise functions on vectors. Include vec_avx2.h or vec_avx512.h first.
+/* Elementwise functions on vectors.
  *
  * The result of an element depends on its value only, not on its lane. Coefficients are minimax fits. Maximum
  * error over a dense sweep of all floats, in ulp of the exact result (checked by tests/vecmath_cases.h):

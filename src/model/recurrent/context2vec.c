@@ -2,8 +2,9 @@
  * reads the tokens before it, another one the tokens after it, each with token vectors of its own:
  *     y(t) = L2 relu(L1 (l(t - 1) | r(t + 1)))
  * The masked LM head compares y with the vectors of the vocabulary, so that the model fills masks. */
+#include "recurrent_tables.h"
+
 #include "base/alloc.h"
-#include "model/model_desc.h"
 #include "nn/layer_hooks.h"
 
 static const ses_config_key keys[] = {
@@ -90,12 +91,7 @@ const ses_model_desc ses_model_context2vec = {
     .name = "context2vec",
     .prefix = "context2vec.",
     .vtable = &vtable,
-    .defaults = { .pad_id = -1,
-                  .eos_id = -1,
-                  .decoder.start_id = -1,
-                  .init.range = 0.1,
-                  .position.kind = SES_POS_NONE,
-                  .input.excludes_token = true,
+    .defaults = { SES_RECURRENT_DEFAULTS, .init.range = 0.1, .input.excludes_token = true,
                   .lm.no_transform = true },
     .keys = { SES_TABLE(keys) },
     .post_read = post_read,

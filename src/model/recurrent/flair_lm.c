@@ -19,15 +19,7 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
     return ses_lstm_lm_set_sizes(c, e);
 }
 
-/* flair keeps all layers in one module. */
-static const ses_tensor_name tensors[] = {
-    { "embed.token", "encoder.weight" },
-    { "layer.#.weight_ih_l0", "rnn.weight_ih_l#" },
-    { "layer.#.weight_hh_l0", "rnn.weight_hh_l#" },
-    { "layer.#.bias_ih_l0", "rnn.bias_ih_l#" },
-    { "layer.#.bias_hh_l0", "rnn.bias_hh_l#" },
-    { "lm.out.*", "/decoder.*" },
-};
+static const ses_tensor_name tensors[] = { { "embed.token", "encoder.weight" } };
 
 static const ses_class classes[] = {
     { .name = "FlairModel" },
@@ -39,21 +31,11 @@ const ses_model_desc ses_model_flair_lm = {
     .prefix = "",
     .vtable = &ses_lstm_lm_vtable,
     .carries_state = true,
-    .defaults = { .pad_id = -1,
-                  .eos_id = -1,
-                  .decoder.start_id = -1,
-                  .layers = 1,
-                  .input.width = 100,
-                  .rnn = { .type = SES_RNN_LSTM, .size = 2048 },
-                  .dropout.hidden = 0.1,
-                  .init.range = 0.058,
-                  .position.kind = SES_POS_NONE,
-                  .attention.causal = true,
-                  .lm.no_transform = true,
-                  .lm.bias = true },
+    .defaults = { SES_RECURRENT_LM_DEFAULTS, .layers = 1, .input.width = 100,
+                  .rnn = { .type = SES_RNN_LSTM, .size = 2048 }, .dropout.hidden = 0.1, .init.range = 0.058 },
     .keys = { SES_TABLE(keys) },
     .post_read = post_read,
-    .tensors = { SES_TABLE(tensors) },
+    .tensors = { SES_TABLE(tensors), SES_TABLE(ses_lstm_tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),
 };

@@ -25,10 +25,16 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
     return ses_lstm_lm_set_sizes(c, e);
 }
 
+const ses_tensor_name ses_lstm_tensors[SES_LSTM_TENSORS] = {
+    { "layer.#.weight_ih_l0", "rnn.weight_ih_l#" },
+    { "layer.#.weight_hh_l0", "rnn.weight_hh_l#" },
+    { "layer.#.bias_ih_l0", "rnn.bias_ih_l#" },
+    { "layer.#.bias_hh_l0", "rnn.bias_hh_l#" },
+    { "lm.out.*", "/decoder.*" },
+};
+
 static const ses_tensor_name tensors[] = {
-    { "embed.token", "embeddings.weight" },         { "layer.#.weight_ih_l0", "rnn.weight_ih_l#" },
-    { "layer.#.weight_hh_l0", "rnn.weight_hh_l#" }, { "layer.#.bias_ih_l0", "rnn.bias_ih_l#" },
-    { "layer.#.bias_hh_l0", "rnn.bias_hh_l#" },     { "lm.out.*", "/decoder.*" },
+    { "embed.token", "embeddings.weight" },
     { "classify.out.*", "/classifier.*" },
 };
 
@@ -43,22 +49,12 @@ const ses_model_desc ses_model_lstm = {
     .prefix = "lstm.",
     .vtable = &ses_lstm_lm_vtable,
     .carries_state = true,
-    .defaults = { .pad_id = -1,
-                  .eos_id = -1,
-                  .decoder.start_id = -1,
-                  .layers = 1,
-                  .rnn.type = SES_RNN_LSTM,
-                  .dropout.head = 0.5,
+    .defaults = { SES_RECURRENT_LM_DEFAULTS, .layers = 1, .rnn.type = SES_RNN_LSTM, .dropout.head = 0.5,
                   .init.range = 0.058, /* as uniform values in +-0.1 */
-                  .position.kind = SES_POS_NONE,
-                  .summary.kind = SES_SUMMARY_LAST_TOKEN,
-                  .summary.no_proj = true,
-                  .attention.causal = true,
-                  .lm.no_transform = true,
-                  .lm.bias = true },
+                  .summary.kind = SES_SUMMARY_LAST_TOKEN, .summary.no_proj = true },
     .keys = { SES_TABLE(keys) },
     .post_read = post_read,
-    .tensors = { SES_TABLE(tensors) },
+    .tensors = { SES_TABLE(tensors), SES_TABLE(ses_lstm_tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),
 };

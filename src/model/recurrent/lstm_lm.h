@@ -2,7 +2,7 @@
 #ifndef SES_MODEL_LSTM_LM_H
 #define SES_MODEL_LSTM_LM_H
 
-#include "model/model_desc.h"
+#include "recurrent_tables.h"
 
 extern const ses_stack_vtable ses_lstm_lm_vtable;
 /* Sets hidden, rnn.state and the longest text from the sizes of the layers. Fails if tied weights do not

@@ -2,8 +2,9 @@
  * then the vocabulary. The projection also reads the token vectors if there are direct connections:
  *     logits = bias + W x + U tanh(H x + d),  x = e(t) | e(t - 1) | ... | e(t - context_size + 1)
  * Tokens before the start of a text have the zero vector. */
+#include "recurrent_tables.h"
+
 #include "base/alloc.h"
-#include "model/model_desc.h"
 #include "nn/layer_hooks.h"
 
 enum { MAX_CONTEXT = 64 };
@@ -79,14 +80,7 @@ const ses_model_desc ses_model_nnlm = {
     .name = "nnlm",
     .prefix = "model.",
     .vtable = &vtable,
-    .defaults = { .pad_id = -1,
-                  .eos_id = -1,
-                  .decoder.start_id = -1,
-                  .init.range = 0.1,
-                  .attention.causal = true,
-                  .position.kind = SES_POS_NONE,
-                  .lm.no_transform = true,
-                  .lm.bias = true },
+    .defaults = { SES_RECURRENT_LM_DEFAULTS, .init.range = 0.1 },
     .keys = { SES_TABLE(keys) },
     .post_read = post_read,
     .tensors = { SES_TABLE(tensors) },

@@ -1,7 +1,7 @@
 /* An encoder of (bidirectional) LSTM or GRU layers over token vectors: the models before BERT that classify
  * texts, tag words and embed sentences (InferSent: Conneau et al. 2017; Skip-Thought: Kiros et al. 2015).
  * Tensors have PyTorch's names. */
-#include "model/model_desc.h"
+#include "recurrent_tables.h"
 
 #include "base/alloc.h"
 #include "nn/layer_hooks.h"
@@ -118,13 +118,7 @@ const ses_model_desc ses_model_rnn_encoder = {
     .name = "rnn-encoder",
     .prefix = "encoder.",
     .vtable = &vtable,
-    .defaults = { .pad_id = -1,
-                  .eos_id = -1,
-                  .decoder.start_id = -1,
-                  .rnn.bidirectional = true,
-                  .dropout.head = 0.5,
-                  .init.range = 0.1,
-                  .position.kind = SES_POS_NONE,
+    .defaults = { SES_RECURRENT_DEFAULTS, .rnn.bidirectional = true, .dropout.head = 0.5, .init.range = 0.1,
                   .summary.no_proj = true },
     .keys = { SES_TABLE(keys) },
     .post_read = post_read,

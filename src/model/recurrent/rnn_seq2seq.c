@@ -4,8 +4,9 @@
  * predicts the next token; a model with input feeding reads it beside that token in the next step. The state
  * alone predicts in a model that has no attention. CoVe (McCann et al. 2017) is the encoder of such a
  * model. */
+#include "recurrent_tables.h"
+
 #include "base/alloc.h"
-#include "model/model_desc.h"
 
 #include <stdio.h>
 
@@ -502,22 +503,10 @@ const ses_model_desc ses_model_rnn_seq2seq = {
     .vtable = &encoder_vtable,
     .decoder_vtable = &decoder_vtable,
     .carries_state = true,
-    .defaults = { .pad_id = -1,
-                  .eos_id = -1,
-                  .decoder.start_id = -1,
-                  .layers = 2,
-                  .decoder.layers = 2,
-                  .attention.heads = 1,
-                  .decoder.heads = 1,
-                  .position.kind = SES_POS_NONE,
-                  .rnn.bidirectional = true,
-                  .rnn.input_feeding = true,
-                  .dropout.hidden = 0.2,
-                  .dropout.embed = -1,
-                  .init.range = 0.1,
-                  .init.uniform = 0.1,
-                  .lm.no_transform = true,
-                  .lm.bias = true },
+    .defaults = { SES_RECURRENT_DEFAULTS, .layers = 2, .decoder.layers = 2, .attention.heads = 1,
+                  .decoder.heads = 1, .rnn.bidirectional = true, .rnn.input_feeding = true,
+                  .dropout.hidden = 0.2, .dropout.embed = -1, .init.range = 0.1, .init.uniform = 0.1,
+                  .lm.no_transform = true, .lm.bias = true },
     .keys = { SES_TABLE(keys) },
     .post_read = post_read,
     .tensors = { SES_TABLE(tensors) },
@@ -566,22 +555,10 @@ const ses_model_desc ses_model_cove = {
     .name = "cove",
     .prefix = "model.",
     .vtable = &encoder_vtable,
-    .defaults = { .pad_id = -1,
-                  .eos_id = -1,
-                  .decoder.start_id = -1,
-                  .hidden = 600,
-                  .layers = 2,
-                  .attention.heads = 1,
-                  .position.kind = SES_POS_NONE,
-                  .rnn.type = SES_RNN_LSTM,
-                  .input.width = 300,
-                  .rnn.bidirectional = true,
-                  .dropout.embed = -1,
-                  .dropout.head = -1,
-                  .summary.kind = SES_SUMMARY_MEAN,
-                  .summary.no_proj = true,
-                  .init.range = 0.1,
-                  .init.uniform = 0.1 },
+    .defaults = { SES_RECURRENT_DEFAULTS, .hidden = 600, .layers = 2, .attention.heads = 1,
+                  .rnn.type = SES_RNN_LSTM, .input.width = 300, .rnn.bidirectional = true,
+                  .dropout.embed = -1, .dropout.head = -1, .summary.kind = SES_SUMMARY_MEAN,
+                  .summary.no_proj = true, .init.range = 0.1, .init.uniform = 0.1 },
     .keys = { SES_TABLE(cove_keys) },
     .post_read = cove_post_read,
     .tensors = { SES_TABLE(cove_tensors), SES_TABLE(ses_bert_heads) },

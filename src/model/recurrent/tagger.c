@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
+#include "recurrent_tables.h"
 
 #include <stdio.h>
 
@@ -232,22 +233,12 @@ const ses_model_desc ses_model_tagger = {
     .name = "tagger",
     .prefix = "",
     .vtable = &vtable,
-    .defaults = { .pad_id = -1,
-                  .eos_id = -1,
-                  .decoder.start_id = -1,
-                  .layers = 1,
-                  .hidden = 300,
-                  .tagger = { .window = 5, .conv_width = 300, .distance_width = 5 },
-                  .attention.heads = 1,
-                  .dropout.head = 0,
-                  .dropout.token_classification = -1,
+    .defaults = { SES_RECURRENT_DEFAULTS, .layers = 1, .hidden = 300,
+                  .tagger = { .window = 5, .conv_width = 300, .distance_width = 5 }, .attention.heads = 1,
+                  .dropout.head = 0, .dropout.token_classification = -1,
                   .init.range = 0.577, /* that of uniform numbers in +-1 / sqrt(inputs) */
-                  .init.by_fan_in = true,
-                  .rnn.embed_drop = 0.05,
-                  .rnn.input_drop = 0.5,
-                  .position.kind = SES_POS_NONE,
-                  .position.max = SES_MAX_POSITIONS,
-                  .embed.reproject = true },
+                  .init.by_fan_in = true, .rnn.embed_drop = 0.05, .rnn.input_drop = 0.5,
+                  .position.max = SES_MAX_POSITIONS, .embed.reproject = true },
     .keys = { SES_TABLE(keys) },
     .post_read = post_read,
     .tensors = { SES_TABLE(tensors) },

@@ -57,7 +57,7 @@ enum {
     SES_NEEDS_RECURRENCE = 32,  /* a model with segment recurrence (Transformer-XL) */
     SES_NEEDS_DECODER = 64,     /* an encoder and a decoder */
     SES_NEEDS_STATE = 128,      /* a recurrent model (AWD-LSTM) */
-    /* a model whose hidden state at a token does not depend on the token (context2vec) */
+    /* a model whose hidden state at a token does not depend on the token (cloze, context2vec) */
     SES_NEEDS_CONTEXT_MODEL = 1024,
 };
 

@@ -11,7 +11,8 @@ static bool build(ses_build_ctx *ctx, const ses_objective *o, const ses_passage 
 }
 
 const ses_objective ses_objective_cloze = { .name = "cloze",
-                                            .description = "each token from both sides of it (context2vec)",
+                                            .description =
+                                                "each token from both sides of it (cloze, context2vec)",
                                             .needs = SES_NEEDS_CONTEXT_MODEL,
                                             .head = "masked-lm",
                                             .build = build };

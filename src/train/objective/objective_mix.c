@@ -253,7 +253,7 @@ static bool check_model(const ses_objective_mix *mix, const ses_model *m, ses_er
         if ((o->needs & SES_NEEDS_CONTEXT_MODEL) && !m->c.input.excludes_token)
             return ses_fail(e, SES_EARG,
                             "objective %s needs a model that does not read the token it predicts, such as "
-                            "context2vec, not %s",
+                            "cloze or context2vec, not %s",
                             o->name, m->desc->name);
     }
     return true;

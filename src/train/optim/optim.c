@@ -60,11 +60,7 @@ static const ses_optim_kind *find(const char *name, ses_err *e)
     return NULL;
 }
 
-bool ses_optim_needs_whole_tensors(const char *name)
-{
-    const ses_optim_kind *k = find(name, NULL);
-    return k && k->whole_tensors;
-}
+const ses_optim_kind *ses_optim_find(const char *name) { return find(name, NULL); }
 
 bool ses_optim_defaults(const char *name, ses_optim_options *out, ses_err *e)
 {

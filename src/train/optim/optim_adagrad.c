@@ -24,6 +24,7 @@ const ses_optim_kind ses_optim_adagrad = {
     .name = "adagrad",
     .description = "rates divided by the sum of squared gradients",
     .defaults = { .lr = 1e-2, .eps = 1e-10 },
+    .uses = SES_OPTIM_USES_ACCUMULATOR,
     .state_layout = state_layout,
     .step = step,
 };

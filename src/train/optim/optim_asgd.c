@@ -30,6 +30,7 @@ const ses_optim_kind ses_optim_asgd = {
     .name = "asgd",
     .description = "SGD whose weights are averaged, on a trigger (AWD-LSTM)",
     .defaults = { .lr = 1e-2, .asgd_alpha = 0.75 },
+    .uses = SES_OPTIM_USES_AVERAGE_TRIGGER,
     .state_layout = state_layout,
     .step = step,
     .average_weight = average_weight,

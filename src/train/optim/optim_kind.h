@@ -26,9 +26,17 @@ typedef struct ses_optim_call {
     double lr, decay, scale; /* scale multiplies the gradient */
 } ses_optim_call;
 
+/* Options of a training run that an optimizer reads, besides the learning rate. */
+typedef enum {
+    SES_OPTIM_USES_MOMENTUM = 1,
+    SES_OPTIM_USES_ACCUMULATOR = 2,
+    SES_OPTIM_USES_AVERAGE_TRIGGER = 4
+} ses_optim_uses;
+
 typedef struct ses_optim_kind {
     const char *name, *description;
     ses_optim_options defaults;
+    unsigned uses; /* options: bits of ses_optim_uses */
     bool needs_scratch;
     bool whole_tensors; /* a step needs all elements of a parameter; false: it is elementwise */
     size_t momentum;    /* offset of the option that schedules of the momentum set; 0: none */
@@ -44,8 +52,8 @@ typedef struct ses_optim_kind {
 #include "optims.def"
 #undef SES_OPTIM
 
-/* Does the optimizer `name` need whole tensors? name NULL: the default. False for an unknown name. */
-bool ses_optim_needs_whole_tensors(const char *name);
+/* The kind with this name; name NULL: the default. NULL: unknown name. */
+const ses_optim_kind *ses_optim_find(const char *name);
 
 /* As ses_optim_new, for elements begin .. end - 1 of the store's flat buffers: state is kept and steps are
  * done for these alone. If the kind needs whole tensors, no parameter may cross the borders. */

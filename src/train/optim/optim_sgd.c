@@ -25,6 +25,7 @@ const ses_optim_kind ses_optim_sgd = {
     .name = "sgd",
     .description = "SGD with momentum",
     .defaults = { .lr = 1e-3, .momentum = 0.9 },
+    .uses = SES_OPTIM_USES_MOMENTUM,
     .momentum = offsetof(ses_optim_options, momentum),
     .state_layout = state_layout,
     .step = step,

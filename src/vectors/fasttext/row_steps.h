@@ -19,7 +19,7 @@ typedef struct ses_row_steps {
 } ses_row_steps;
 
 extern const ses_row_steps ses_row_steps_ref;
-#if defined __x86_64__ && !defined SES_REF_ONLY
+#if !defined SES_REF_ONLY
 extern const ses_row_steps ses_row_steps_avx2, ses_row_steps_avx512, ses_row_steps_neon;
 #endif
 const ses_row_steps *ses_row_steps_of(ses_isa isa);

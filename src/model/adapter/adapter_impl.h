@@ -5,7 +5,7 @@
 #define SES_MODEL_ADAPTER_H
 
 #include "hub/adapter_folder.h"
-#include "model_desc.h"
+#include "model/model_desc.h"
 
 #define SES_ADAPTER_FILE "adapter_model.safetensors"
 #define SES_ADAPTER_PREFIX "base_model.model."

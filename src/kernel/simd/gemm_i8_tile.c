@@ -1,0 +1,123 @@
+/* int8 matrix products over tiles: blocks of 32 x 32, 2 x 2 tiles. The sums equal those of VNNI. */
+#define TILE_ROWS 8 /* of blocks with few rows, by VNNI */
+#define TILE_VECS 2
+#include "gemm_i8_block.h"
+#include "tile.h"
+
+enum {
+    BLOCK_ROWS = 2 * MT_ROWS,
+    EPILOGUE_ROWS = 64,
+    SHARED_ROWS = BLOCK_ROWS,
+    QUAD_STEP = MT_BYTES / 4, /* quads of one step of tiles */
+    FEW = 1,                  /* rows that VNNI multiplies faster */
+};
+
+_Static_assert(VF_LANES == MT_ROWS, "a vector is a row of a tile");
+
+typedef struct block_state {
+    mt_set tiles;
+    int64_t rows; /* the tiles are configured for; 0: not configured */
+} block_state;
+
+static void blocks_begin(block_state *s) { s->rows = 0; }
+
+static void blocks_end(block_state *s)
+{
+    if (s->rows) mt_release(&s->tiles);
+}
+
+static int64_t block_rows(int64_t left, bool vnni)
+{
+    (void)vnni;
+    return tile_min(left, BLOCK_ROWS);
+}
+
+/* One step of 64 columns of A: rows at a0 and, in the lower tiles, at a1. */
+#define BLOCK_STEP(t, a, a_row, b, b_row, lower, right)           \
+    mt_load(t, MT_A0, a, a_row);                                  \
+    mt_load(t, MT_B0, b, b_row);                                  \
+    mt_dot_i8(t, MT_C00, MT_A0, MT_B0);                           \
+    if (right) mt_load(t, MT_B1, (b) + MT_BYTES, b_row);          \
+    if (right) mt_dot_i8(t, MT_C01, MT_A0, MT_B1);                \
+    if (lower) mt_load(t, MT_A1, (a) + MT_ROWS * (a_row), a_row); \
+    if (lower) mt_dot_i8(t, MT_C10, MT_A1, MT_B0);                \
+    if (lower && right) mt_dot_i8(t, MT_C11, MT_A1, MT_B1)
+
+/* sum[rows][TILE_COLS] of a block. lower: more than 16 rows; right: two vectors of columns. */
+VF_INLINE void block_sum(mt_set *t, int32_t *sum, const i8_block *in, int64_t rows, const bool lower,
+                         const bool right)
+{
+    enum { STEP = QUAD_STEP, ROW = TILE_COLS * 4, AHEAD = 16 << 10 };
+    const int64_t b_row = right ? 2 * MT_BYTES : MT_BYTES, a_row = 4 * in->quads;
+    const uint8_t *a = in->a;
+    const int8_t *b = in->b, *next = in->next;
+    mt_zero(t, MT_C00);
+    if (right) mt_zero(t, MT_C01);
+    if (lower) mt_zero(t, MT_C10);
+    if (lower && right) mt_zero(t, MT_C11);
+    int64_t left = in->quads;
+    for (; left >= STEP; left -= STEP, a += MT_BYTES, b += STEP * b_row, next += STEP * LINE_BYTES) {
+        BLOCK_STEP(t, a, a_row, b, b_row, lower, right);
+        for (int64_t at = 0; in->stream && at < STEP * b_row; at += LINE_BYTES)
+            __builtin_prefetch(b + AHEAD + at, 0, 2);
+        for (int64_t at = 0; at < STEP * LINE_BYTES; at += LINE_BYTES) __builtin_prefetch(next + at, 0, 2);
+    }
+    if (left > 0) { /* the last columns of A, filled with zeros */
+        float last[BLOCK_ROWS * VF_LANES];
+        for (int64_t i = 0; i < rows; i++)
+            vf_store(last + i * VF_LANES, vf_load_part((const float *)(const void *)(a + i * a_row), left));
+        BLOCK_STEP(t, (const uint8_t *)last, MT_BYTES, b, b_row, lower, right);
+    }
+    mt_store(t, MT_C00, sum, ROW);
+    if (right) mt_store(t, MT_C01, sum + VF_LANES, ROW);
+    if (lower) mt_store(t, MT_C10, sum + MT_ROWS * TILE_COLS, ROW);
+    if (lower && right) mt_store(t, MT_C11, sum + MT_ROWS * TILE_COLS + VF_LANES, ROW);
+}
+
+/* t = sum * row scale * column scale + bias, with the operations of i8_tile_run. */
+VF_INLINE void block_scale(float *t, const i8_block *in, const int32_t *sum, int64_t rows, const int vecs,
+                           const bool gelu)
+{
+    vf by[TILE_VECS], bias[TILE_VECS];
+    vi zero[TILE_VECS];
+    for (int v = 0; v < vecs; v++) {
+        by[v] = vf_load(in->b_scale + v * VF_LANES);
+        bias[v] = in->bias ? vf_load(in->bias + v * VF_LANES) : vf_zero();
+        zero[v] = vi_load(in->zp_correction + v * VF_LANES);
+    }
+    for (int64_t i = 0; i < rows; i++, t += in->ldt, sum += TILE_COLS) {
+        vf row = vf_set1(in->a_scale[i]);
+        TILE_UNROLL for (int v = 0; v < vecs; v++)
+        {
+            vi c = vi_sub(vi_load(sum + v * VF_LANES), zero[v]);
+            vf x = vf_add(vf_mul(vf_from_vi(c), vf_mul(row, by[v])), bias[v]);
+            vf_store(t + v * VF_LANES, gelu ? vf_gelu_approx(x) : x);
+        }
+    }
+}
+
+static void block_run(block_state *s, float *t, const i8_block *in, int64_t rows, int64_t vecs)
+{
+    if (rows <= FEW) {
+        i8_vector_block(t, in, rows, vecs);
+        return;
+    }
+    if (s->rows != rows) {
+        mt_shapes shapes = mt_block_shapes(rows);
+        mt_configure(&s->tiles, &shapes);
+        s->rows = rows;
+    }
+    int32_t sum[BLOCK_ROWS * TILE_COLS];
+    if (vecs == 1)
+        rows > MT_ROWS ? block_sum(&s->tiles, sum, in, rows, true, false)
+                       : block_sum(&s->tiles, sum, in, rows, false, false);
+    else
+        rows > MT_ROWS ? block_sum(&s->tiles, sum, in, rows, true, true)
+                       : block_sum(&s->tiles, sum, in, rows, false, true);
+    if (vecs == 1)
+        in->gelu ? block_scale(t, in, sum, rows, 1, true) : block_scale(t, in, sum, rows, 1, false);
+    else
+        in->gelu ? block_scale(t, in, sum, rows, 2, true) : block_scale(t, in, sum, rows, 2, false);
+}
+
+#include "gemm_i8.h"
