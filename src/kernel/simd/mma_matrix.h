@@ -9,7 +9,7 @@ enum {
     MMA_COLS = TILE_COLS,
     MMA_LANES = VF_LANES,
     MMA_DEPTH = 4,
-    MMA_A_BYTES = 384 << 10, /* of the rows of a chunk: part of the L2 cache */
+    MMA_A_BYTES = 384 << 10, /* size of a chunk's rows: part of the L2 cache */
     MMA_MIN_ROWS = 64,       /* rows of a chunk, if there are as many */
 };
 
