@@ -1,6 +1,7 @@
-/* Every variant of attention against ref, with f32 and with bf16 operands: ragged batches, cross-attention lengths, causal, windows, biases,
- * dropout, probabilities, all kinds of tails. A sequence's bits do not depend on the batch or the threads.
- * And the gradients of the op for scores so large that exp(S - lse) has no precision. */
+/* Every variant of attention against ref, with f32 and with bf16 operands: ragged batches, cross-attention
+ * lengths, causal, windows, biases, dropout, probabilities, all kinds of tails. A sequence's bits do not
+ * depend on the batch or the threads. And the gradients of the op for scores so large that exp(S - lse) has
+ * no precision. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include "fence.h"

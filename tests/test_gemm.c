@@ -1,6 +1,6 @@
 /* Every variant of gemm against ref, with f32 and with bf16 operands: sizes with all kinds of tails, layouts,
- * epilogues. And bit-exactness: a row's result does not depend on the other rows, the threads, or whether B was
- * packed in advance. */
+ * epilogues. And bit-exactness: a row's result does not depend on the other rows, the threads, or whether B
+ * was packed in advance. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include "fence.h"

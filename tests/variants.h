@@ -1,6 +1,6 @@
-/* The kernels to test, with f32 and with bf16 operands: ref first, then the levels of this machine. With bf16
- * operands those that have them, and the variants compiled for tests (tests/CMakeLists.txt): over dot products
- * and over tiles in plain C. */
+/* The kernels to test, with f32 or with bf16 operands: ref first, then the levels of this machine that take
+ * such operands. bf16 operands have two more variants, compiled for tests (tests/CMakeLists.txt): dot
+ * products and tiles in plain C. */
 #ifndef TESTS_VARIANTS_H
 #define TESTS_VARIANTS_H
 

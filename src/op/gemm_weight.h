@@ -56,7 +56,7 @@ static inline void ses_gemm_packing(const ses_node *n, ses_gemm *g)
     n->k->gemm(n->exec, g);
 }
 
-/* g with an unpacked B. With f32 operands it is packed on the fly for large blocks of rows. */
+/* g with an unpacked B. f32 operands are packed on the fly for large blocks of rows. */
 static inline void ses_gemm_unpacked(const ses_node *n, ses_gemm *g)
 {
     if (n->exec->bf16)

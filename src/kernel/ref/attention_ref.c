@@ -1,5 +1,5 @@
-/* Reference attention and its backward pass: one query or key at a time, see ses_attn. With ses_exec.bf16 the
- * operands of all products are rounded to bf16. */
+/* Reference attention and its backward pass: one query or key at a time, see ses_attn. The operands of all
+ * products are rounded to bf16 if ses_exec.bf16 is set. */
 #include "base/half.h"
 #include "kernel/attention_chunking.h"
 #include "kernel/chunking.h"

@@ -1,5 +1,5 @@
 /* Attention with operands rounded to bf16: scores, outputs and the five products of the backward pass.
- * Exponentials, sums and masks are f32. Without ses_exec.bf16 the vector level computes it. */
+ * Exponentials, sums and masks are f32. The vector level computes it if ses_exec.bf16 is not set. */
 #include "blocks_bf16.h"
 
 #include "attention_forward_simd.h"

@@ -1,6 +1,6 @@
-/* Blocks of rows as operands of products, for attention. attention_forward_simd.h and attention_grad_simd.h are
- * written over the names below; blocks_bf16.h defines them for operands rounded to bf16. A block product has up
- * to BK_ROWS rows; panels have up to BK_COLS columns, multiples of BK_LANES.
+/* Blocks of rows as operands of products, for attention. attention_forward_simd.h and attention_grad_simd.h
+ * are written over the names below; blocks_bf16.h defines them for operands rounded to bf16. A block product
+ * has up to BK_ROWS rows; panels have up to BK_COLS columns, multiples of BK_LANES.
  *
  *     bk_rows      rows of a left operand; in products they begin at a multiple of BK_ROWS or with bk_next
  *     bk_depth(k)  rows of k that a panel has room for */

@@ -1,8 +1,9 @@
 /* ses_gemm with bf16 operands, on the blocks of mma_bf16.h.
  *
  * A chunk is a block of rows times a group of panels. It rounds its rows of A once, then multiplies them with
- * one panel after another. k is split into passes of at most PASS, depending on k only; later passes add to C.
- * The partitioning does not change any bit. Without ses_exec.bf16 the vector level computes the product. */
+ * one panel after another. k is split into passes of at most PASS, depending on k only; later passes add to
+ * C. The partitioning does not change any bit. The vector level computes the product if ses_exec.bf16 is not
+ * set. */
 #include "bf16_pack.h"
 #define EPILOGUE_COLS MMA_COLS
 #include "gemm_epilogue.h"

@@ -1,8 +1,9 @@
 /* Products of bf16 matrices with f32 sums, the inner loop of every kernel FAMILY_bf16.c.
  *
- * A is packed in blocks of MMA_ROWS rows: row i, column p is at mma_a_index(i, p, depth). B is packed in panels
- * of MMA_COLS columns, [depth / 2][width][2]: pairs of k for each column; the width of the last panel is the
- * rest of n rounded up to a multiple of MMA_LANES, filled with zeros. depth is k rounded up to a multiple of MMA_DEPTH, filled with zeros in A and B.
+ * A is packed in blocks of MMA_ROWS rows: row i, column p is at mma_a_index(i, p, depth). B is packed in
+ * panels of MMA_COLS columns, [depth / 2][width][2]: pairs of k for each column; the width of the last panel
+ * is the rest of n rounded up to a multiple of MMA_LANES, filled with zeros. depth is k rounded up to a
+ * multiple of MMA_DEPTH, filled with zeros in A and B.
  *
  *     mma m = mma_begin();         at the begin of a chunk
  *     mma_block(&m, t, ldt, a, panel, width, depth, rows)      t[rows][width] = A panel, for a block of A
@@ -17,7 +18,7 @@
 #include "gemm_tile.h"
 #include "vec_bf16.h"
 
-/* Row stride of a row-major A: whole cache lines, an odd number of them, so that rows lie in different sets. */
+/* Row stride of a row-major A: an odd number of whole cache lines, so that rows lie in different sets. */
 static inline int64_t mma_row_stride(int64_t depth)
 {
     enum { LINE = 32 };

@@ -8,7 +8,7 @@ enum {
     MMA_COLS = TILE_COLS,
     MMA_LANES = VF_LANES,
     MMA_DEPTH = 2,
-    MMA_A_BYTES = 384 << 10, /* of the rows of a chunk: part of the L2 cache */
+    MMA_A_BYTES = 384 << 10, /* size of a chunk's rows: part of the L2 cache */
     MMA_MIN_ROWS = 64,       /* rows of a chunk, if there are as many */
 };
 
@@ -19,8 +19,10 @@ typedef struct mma {
     char unused;
 } mma;
 
-/* A is row-major. */
-static inline int64_t mma_a_index(int64_t i, int64_t p, int64_t depth) { return i * mma_row_stride(depth) + p; }
+static inline int64_t mma_a_index(int64_t i, int64_t p, int64_t depth)
+{
+    return i * mma_row_stride(depth) + p;
+}
 
 static inline mma mma_begin(void) { return (mma){ 0 }; }
 static inline void mma_end(mma *m) { (void)m; }

@@ -11,7 +11,7 @@ enum {
     MMA_COLS = 32,
     MMA_LANES = 16,
     MMA_DEPTH = 32,
-    MMA_A_BYTES = 1 << 20, /* of the rows of a chunk: half of the L2 cache of processors with AMX */
+    MMA_A_BYTES = 1 << 20, /* size of a chunk's rows: half of the L2 cache of processors with AMX */
     MMA_MIN_ROWS = 256, /* rows of a chunk: B comes from the L3 cache once per chunk, which takes longest */
 };
 

@@ -1,5 +1,5 @@
-/* Vectors of bf16 numbers, two per lane, for kernels of levels with bf16 products. Rounding is to nearest even;
- * NaN stays NaN. */
+/* Vectors of bf16 numbers, two per lane, for kernels of levels with bf16 products. Rounding is to nearest
+ * even; NaN stays NaN. */
 #ifndef SES_KERNEL_VEC_BF16_H
 #define SES_KERNEL_VEC_BF16_H
 
