@@ -3,8 +3,8 @@
 #include "check.h"
 
 #include "kernel/kernel.h"
-#include "kernel/simd/tile.h"
-#include "kernel/simd/tile_plain.h"
+#include "kernel/simd/vec/tile.h"
+#include "kernel/simd/vec/tile_plain.h"
 
 #include <math.h>
 

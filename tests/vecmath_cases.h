@@ -3,7 +3,7 @@
 #include "check.h"
 
 #include "kernel/kernel.h"
-#include "kernel/simd/vecmath.h"
+#include "kernel/simd/vec/vecmath.h"
 
 #include <math.h>
 

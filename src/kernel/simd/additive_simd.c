@@ -1,6 +1,6 @@
 /* Vectorized scores of additive attention; see ses_additive for the formula. */
-#include "vec_loop.h"
-#include "vecmath.h"
+#include "vec/vec_loop.h"
+#include "vec/vecmath.h"
 
 typedef struct work {
     const ses_additive *a;

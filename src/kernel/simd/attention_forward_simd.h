@@ -9,7 +9,7 @@
 #include "attention_blocks.h"
 #include "kernel/attention_chunking.h"
 #include "kernel/parallel_items.h"
-#include "vecmath.h"
+#include "vec/vecmath.h"
 
 #include <math.h>
 

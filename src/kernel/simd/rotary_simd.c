@@ -1,5 +1,5 @@
 /* Vectorized rotary position embedding; kernels.def has the formula. */
-#include "vec_loop.h"
+#include "vec/vec_loop.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Vectorized row softmax; kernels.def has the formulas. */
-#include "vec_loop.h"
-#include "vecmath.h"
+#include "vec/vec_loop.h"
+#include "vec/vecmath.h"
 
 typedef struct softmax {
     ses_dst to;

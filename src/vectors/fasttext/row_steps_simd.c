@@ -1,7 +1,7 @@
 /* Steps over rows with vectors. */
 #include "row_steps.h"
 
-#include "kernel/simd/vec.h"
+#include "kernel/simd/vec/vec.h"
 
 enum {
     SPAN = 64,

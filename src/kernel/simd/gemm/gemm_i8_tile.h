@@ -7,7 +7,7 @@
 #define SES_KERNEL_GEMM_I8_TILE_H
 
 #include "gemm_tile_table.h"
-#include "vec_i8.h"
+#include "kernel/simd/vec/vec_i8.h"
 
 #include <float.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 #define TILE_ROWS 8
 #define TILE_VECS 2
 #include "gemm_i8_block.h"
-#include "tile.h"
+#include "kernel/simd/vec/tile.h"
 
 enum {
     BLOCK_ROWS = 2 * MT_ROWS,

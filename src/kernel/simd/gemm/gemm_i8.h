@@ -20,8 +20,8 @@
 #include "gemm_epilogue.h"
 #include "gemm_i8_block.h"
 #include "gemm_pack.h"
-#include "glu_row.h"
-#include "norm_row.h"
+#include "kernel/simd/glu_row.h"
+#include "kernel/simd/norm_row.h"
 
 /* Start of a packed B, followed by scale[width], zp_correction[width], panels */
 typedef struct packed_header {

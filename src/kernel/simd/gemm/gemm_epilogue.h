@@ -4,7 +4,7 @@
 #define SES_KERNEL_GEMM_EPILOGUE_H
 
 #include "gemm_tile.h"
-#include "vecmath.h"
+#include "kernel/simd/vec/vecmath.h"
 
 #ifndef EPILOGUE_COLS
 #define EPILOGUE_COLS TILE_COLS /* columns of a row of the tile in memory */

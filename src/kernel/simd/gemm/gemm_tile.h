@@ -7,7 +7,7 @@
 #ifndef SES_KERNEL_GEMM_TILE_H
 #define SES_KERNEL_GEMM_TILE_H
 
-#include "vec_loop.h"
+#include "kernel/simd/vec/vec_loop.h"
 
 /* TILE_ROWS * TILE_VECS accumulators, one row of B and one element of A must fit into the registers. A file
  * whose panels have another width defines both before. */

@@ -2,7 +2,7 @@
 #ifndef SES_KERNEL_MMA_TILE_H
 #define SES_KERNEL_MMA_TILE_H
 
-#include "tile.h"
+#include "kernel/simd/vec/tile.h"
 
 #include <stdbool.h>
 

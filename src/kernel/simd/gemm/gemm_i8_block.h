@@ -4,7 +4,7 @@
 #define SES_KERNEL_GEMM_I8_BLOCK_H
 
 #include "gemm_i8_tile.h"
-#include "vecmath.h"
+#include "kernel/simd/vec/vecmath.h"
 
 /* Rows of A with their scales, columns of B with scales and zero-point corrections. */
 typedef struct i8_block {

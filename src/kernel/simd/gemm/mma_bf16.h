@@ -16,7 +16,7 @@
 #define SES_KERNEL_MMA_BF16_H
 
 #include "gemm_tile.h"
-#include "vec_bf16.h"
+#include "kernel/simd/vec/vec_bf16.h"
 
 /* Row stride of a row-major A: an odd number of whole cache lines, so that rows lie in different sets. */
 static inline int64_t mma_row_stride(int64_t depth)
