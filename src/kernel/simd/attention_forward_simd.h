@@ -316,7 +316,7 @@ static void write_probs(forward *f, int64_t i, int64_t rows)
         vf minus_max = vf_set1(none ? 0 : -f->max[i + r]), by = vf_set1(none ? 0 : 1 / f->sum[i + r]);
         vf factor = vf_set1(score_factor(a));
         scores(f, s, i + r, 0, f->m);
-        if (is_narrow_head(a->dim)) { /* the exponents whose sum was computed */
+        if (bk_is_narrow(a->dim)) { /* the exponents whose sum was computed */
             narrow_exponents(f, s, i + r, 0, f->m, f->max[i + r]);
             minus_max = vf_zero(), factor = vf_set1(1);
         }
