@@ -24,7 +24,7 @@ typedef struct ses_exec {
     /* CPU: gemm, attention and attention_bwd round the operands of their products to bf16 (to nearest even)
      * and sum in f32. Only ref and the levels with bf16 products honour it, see ses_isa_has_bf16. */
     bool bf16;
-    ses_blocks blocks;     /* block sizes of CPU kernels */
+    ses_blocks blocks; /* block sizes of CPU kernels */
 } ses_exec;
 
 /* Destination of an output or gradient. data NULL: not computed. accumulate: add to the present values.
@@ -420,7 +420,7 @@ typedef struct ses_kernels {
 
 /* Highest level that the CPU, the operating system and this build support. */
 ses_isa ses_isa_best(void);
-bool ses_isa_has_bf16(ses_isa isa);       /* kernels of this level honour ses_exec.bf16 */
+bool ses_isa_has_bf16(ses_isa isa); /* kernels of this level honour ses_exec.bf16 */
 /* Whether this process may use AMX. */
 typedef enum ses_amx_state {
     SES_AMX_ABSENT,    /* the processor has no AMX with int8 and bf16 products */

@@ -1,6 +1,6 @@
 /* Vectorized scores of additive attention; see ses_additive for the formula. */
-#include "vec/vec_loop.h"
-#include "vec/vecmath.h"
+#include "kernel/simd/vec/vec_loop.h"
+#include "kernel/simd/vec/vecmath.h"
 
 typedef struct work {
     const ses_additive *a;

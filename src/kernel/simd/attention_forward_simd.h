@@ -9,7 +9,7 @@
 #include "attention_blocks.h"
 #include "kernel/attention_chunking.h"
 #include "kernel/parallel_items.h"
-#include "vec/vecmath.h"
+#include "kernel/simd/vec/vecmath.h"
 
 #include <math.h>
 
@@ -145,7 +145,7 @@ static float scores(const forward *f, float *s, int64_t i, int64_t begin, int64_
 }
 
 /* Turns scores of a narrow head into exponents: score - max, in double and rounded once. The rounding error
- * of a large score would be a relative error of its probability. With operands in f32 only: bk_is_narrow. */
+ * of a large score would be a relative error of its probability. No head is narrow with bf16 operands. */
 static void narrow_exponents(const forward *f, float *s, int64_t i, int64_t begin, int64_t end, float max)
 {
     const ses_attn *a = f->a;

@@ -10,11 +10,11 @@
 #ifndef SES_KERNEL_ATTENTION_I8_H
 #define SES_KERNEL_ATTENTION_I8_H
 
-#include "gemm/gemm_i8_tile.h"
-#include "gemm/gemm_pack.h"
 #include "kernel/attention_chunking.h"
 #include "kernel/parallel_items.h"
-#include "vec/vecmath.h"
+#include "kernel/simd/gemm/gemm_i8_tile.h"
+#include "kernel/simd/gemm/gemm_pack.h"
+#include "kernel/simd/vec/vecmath.h"
 
 #include <float.h>
 

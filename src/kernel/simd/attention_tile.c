@@ -3,8 +3,8 @@
 /* panels of two vectors, see gemm_tile.h */
 #define TILE_ROWS 8
 #define TILE_VECS 2
-#include "vec/tile.h"
-#include "vec/vec_loop.h"
+#include "kernel/simd/vec/tile.h"
+#include "kernel/simd/vec/vec_loop.h"
 
 enum {
     BLOCK_QUERIES = MT_ROWS,

@@ -2,8 +2,8 @@
 #ifndef SES_KERNEL_BLOCKS_BF16_H
 #define SES_KERNEL_BLOCKS_BF16_H
 
-#include "gemm/bf16_pack.h"
-#include "gemm/gemm_pack.h"
+#include "kernel/simd/gemm/bf16_pack.h"
+#include "kernel/simd/gemm/gemm_pack.h"
 
 enum { BK_ROWS = MMA_ROWS, BK_COLS = MMA_COLS, BK_LANES = MMA_LANES, BK_IN_PLACE = 0, BK_ROOM = 32 };
 

@@ -7,7 +7,7 @@
 #ifndef SES_KERNEL_BLOCKS_F32_H
 #define SES_KERNEL_BLOCKS_F32_H
 
-#include "gemm/tile_blocks.h"
+#include "kernel/simd/gemm/tile_blocks.h"
 
 enum {
     BK_ROWS = TILE_ROWS,

@@ -1,6 +1,6 @@
 /* Vectorized gather and pooling; kernels.def has the formulas. scatter_add is limited by memory and uses the
  * reference kernel. */
-#include "vec/vec_loop.h"
+#include "kernel/simd/vec/vec_loop.h"
 
 #include <string.h>
 

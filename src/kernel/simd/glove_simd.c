@@ -1,5 +1,5 @@
 /* Vectorized steps of GloVe; kernels.def has the formulas. */
-#include "vec/vec_loop.h"
+#include "kernel/simd/vec/vec_loop.h"
 
 /* Pairs between the prefetch of a row and its use. */
 enum { AHEAD = 6, LINE_FLOATS = 16, PREFETCH_FLOATS = 512 };

@@ -2,8 +2,8 @@
 #ifndef SES_KERNEL_GLU_ROW_H
 #define SES_KERNEL_GLU_ROW_H
 
-#include "vec/vec_loop.h"
-#include "vec/vecmath.h"
+#include "kernel/simd/vec/vec_loop.h"
+#include "kernel/simd/vec/vecmath.h"
 
 VF_INLINE void glu_row_act(float *y, const float *ab, int64_t cols, const ses_act act)
 {

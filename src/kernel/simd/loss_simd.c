@@ -1,7 +1,7 @@
 /* Vectorized cross entropy over wide rows; kernels.def has the formulas. Other losses have few elements and
  * use the reference kernels. */
-#include "vec/vec_loop.h"
-#include "vec/vecmath.h"
+#include "kernel/simd/vec/vec_loop.h"
+#include "kernel/simd/vec/vecmath.h"
 
 #include <math.h>
 

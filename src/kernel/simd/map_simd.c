@@ -1,6 +1,6 @@
 /* Family `map`, compiled for vectors. */
 #include "kernel/map_lanes.h"
-#include "vec/vec.h"
+#include "kernel/simd/vec/vec.h"
 
 bool VF_NAME(ses_k_fft_lanes)(const ses_fft_plan *plan, float *re, float *im, float *work_re, float *work_im)
 {

@@ -2,7 +2,7 @@
 #ifndef SES_KERNEL_NORM_ROW_H
 #define SES_KERNEL_NORM_ROW_H
 
-#include "vec/vec_loop.h"
+#include "kernel/simd/vec/vec_loop.h"
 
 #include <math.h>
 

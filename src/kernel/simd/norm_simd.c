@@ -1,6 +1,6 @@
 /* Vectorized layer norm; kernels.def has the formulas. */
+#include "kernel/simd/vec/vecmath.h"
 #include "norm_row.h"
-#include "vec/vecmath.h"
 
 /* Rows per chunk: a quarter of the default, because a row is read in three passes. */
 static int64_t norm_chunk(const norm_job *f) { return ses_chunk_rows(4 * f->cols); }

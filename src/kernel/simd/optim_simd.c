@@ -1,5 +1,5 @@
 /* Vectorized optimizer steps; kernels.def has the formulas. */
-#include "vec/vec_loop.h"
+#include "kernel/simd/vec/vec_loop.h"
 
 typedef struct step {
     float *w, *m, *v;

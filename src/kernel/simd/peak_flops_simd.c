@@ -1,7 +1,7 @@
 /* Vectorized burst of peak_flops.h: enough chains to hide the latency of a fused multiply-add (4 cycles, two
  * per cycle), few enough for 16 registers. */
 #include "kernel/peak_flops.h"
-#include "vec/vec.h"
+#include "kernel/simd/vec/vec.h"
 
 enum { CHAINS = 12 };
 

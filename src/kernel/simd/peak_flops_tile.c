@@ -1,7 +1,7 @@
 /* Bursts of peak_flops.h over tiles: four accumulators hide the latency of a product. */
 #include "kernel/peak_flops.h"
-#include "vec/tile.h"
-#include "vec/vec.h"
+#include "kernel/simd/vec/tile.h"
+#include "kernel/simd/vec/vec.h"
 
 double VF_NAME(ses_peak_tiles_i8)(int64_t rounds)
 {

@@ -1,5 +1,5 @@
 /* Vectorized reductions; kernels.def has the formulas. */
-#include "vec/vec_loop.h"
+#include "kernel/simd/vec/vec_loop.h"
 
 typedef struct col_sum {
     float *y;

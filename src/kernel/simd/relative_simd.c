@@ -3,7 +3,7 @@
  * element of P. In the backward pass the score gradients are summed to dP; then dx = dP r and dr = dP' x. The
  * partitioning depends only on the sequence lengths and the table. */
 #include "kernel/relative_chunking.h"
-#include "gemm/tile_blocks.h"
+#include "kernel/simd/gemm/tile_blocks.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Vectorized RMS norm; kernels.def has the formulas. */
-#include "vec/vec_loop.h"
+#include "kernel/simd/vec/vec_loop.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* Vectorized recurrent layers, see ses_recurrence for the formulas. All sequences that run at a time step
  * advance together: one product with the recurrent weights, then the gates. If the weights fit the cache of
  * each core, a thread takes its part of the sequences to their ends; otherwise threads share each step. */
-#include "vec/vec_loop.h"
-#include "vec/vecmath.h"
+#include "kernel/simd/vec/vec_loop.h"
+#include "kernel/simd/vec/vecmath.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Vectorized rotary position embedding; kernels.def has the formula. */
-#include "vec/vec_loop.h"
+#include "kernel/simd/vec/vec_loop.h"
 
 #include <math.h>
 

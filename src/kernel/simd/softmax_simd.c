@@ -1,6 +1,6 @@
 /* Vectorized row softmax; kernels.def has the formulas. */
-#include "vec/vec_loop.h"
-#include "vec/vecmath.h"
+#include "kernel/simd/vec/vec_loop.h"
+#include "kernel/simd/vec/vecmath.h"
 
 typedef struct softmax {
     ses_dst to;

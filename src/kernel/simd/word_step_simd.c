@@ -1,7 +1,7 @@
 /* Vectorized steps of word vectors, see ses_word_step. Products of a few inputs with a group of outputs fill
  * the lanes of one vector, so that sums and sigmoids are computed for all of them at once. */
-#include "vec/vec_loop.h"
-#include "vec/vecmath.h"
+#include "kernel/simd/vec/vec_loop.h"
+#include "kernel/simd/vec/vecmath.h"
 
 enum { GROUP = VF_LANES == 16 ? 8 : 4 }; /* outputs that are kept in registers */
 
