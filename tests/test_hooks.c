@@ -522,6 +522,20 @@ static void test_no_layers(subject *s)
     refuse(s, &(ses_edits){ .neurons = &(ses_neuron_edit){ 0, 0, 0, 1 }, .n_neurons = 1 }, message);
 }
 
+/* Models of two towers: the last layer has two keys of each token. */
+static void test_towers(subject *s)
+{
+    static const char message[] = "of two towers";
+    ses_output_request r = all_captures;
+    ses_err e = { 0 };
+    ses_outputs o;
+    ses_tape_reset(s->t, NULL);
+    bool ok = ses_model_forward(s->m, s->t, &s->x.batch, &r, &o, &e);
+    CHECK_MSG(!ok && strstr(e.msg, message), "%s: %s", s->dir, e.msg);
+    r.qkv = false;
+    if (run(s, r, &o)) CHECK(ses_outputs_find(&o, "logits"));
+}
+
 int main(void)
 {
     ses_err e = { 0 };
@@ -538,6 +552,8 @@ int main(void)
         bool opened = begin(&s, path, dev);
         if (opened && !ses_model_part_neurons(s.m, SES_PART_MAIN)) {
             test_no_layers(&s);
+        } else if (opened && s.m->stack[0].c->attention.tower_layers) {
+            test_towers(&s);
         } else if (opened && run(&s, (ses_output_request){ .logits = true }, &o)) {
             copy plain = results(&o);
             test_captures(&s, &plain);

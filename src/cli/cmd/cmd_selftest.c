@@ -63,7 +63,7 @@ static bool put_json(const row *r, ses_err *e)
 
 static void put_text(const row *r)
 {
-    printf("%-22s %-8s %2zu cases  ", r->op, r->level, r->cases);
+    printf("%-22s %-10s %2zu cases  ", r->op, r->level, r->cases);
     if (r->error.code)
         printf("%s: %s\n", passed(r) ? "unsupported" : "error", r->error.msg);
     else
