@@ -10,11 +10,17 @@ for case in tests/golden/*; do
     [ "${case##*/}" = electra-generator ] || set -- "$@" "$case"
 done
 all_pass() { [ "$(grep -c ' PASS$' "$tmp/out")" -eq "$1" ] && ! grep -q ' FAIL$' "$tmp/out"; }
+level=$("$sesame" doctor --json | sed -n 's/.*"isa": "\([^"]*\)".*/\1/p' | head -1)
 for isa in ref best; do
-    level=$([ $isa = ref ] && echo --isa=ref)
+    case $isa-$level in ref-* | best-*bf16 | best-amx) ;; *) # the best level has no bf16 products
+        skipped=$((skipped + 1))
+        continue
+        ;;
+    esac
+    option=$([ $isa = ref ] && echo --isa=ref)
     for threads in 1 3; do
         # shellcheck disable=SC2086  # no argument if empty
-        ok "golden, $isa, $threads threads" exits 0 "${sesame%/*}/golden" -v $level --dtype bf16 --threads $threads "$@"
+        ok "golden, $isa, $threads threads" exits 0 "${sesame%/*}/golden" -v $option --dtype bf16 --threads $threads "$@"
         ok "all pass" all_pass $#
         grep '^  bits' "$tmp/out" >"$tmp/bits.$threads"
     done
@@ -33,10 +39,9 @@ near() { # a loss of bf16 training within 1 % of that of f32, but not the same
 ok "training in f32" tune f32 ref 2 0
 ok "training in bf16 with the plain C kernels" tune bf16 ref 2 0
 ok "their losses" near bf16-ref-2 f32-ref-2
-if [ "$("$sesame" doctor --json | sed -n 's/.*"isa": "\([^"]*\)".*/\1/p' | head -1)" = ref ]; then
+if [ "$level" = ref ]; then
     skipped=$((skipped + 1))
 else
-    level=$("$sesame" doctor --json | sed -n 's/.*"isa": "\([^"]*\)".*/\1/p' | head -1)
     case $level in
     *bf16 | amx)
         ok "training in bf16 at level $level" tune bf16 "$level" 1 0

@@ -51,7 +51,7 @@ static void check_all_have_grads(const ses_store *s, const char *what, const cha
         const ses_param *p = ses_store_at(s, i);
         double most = 0;
         if (!strcmp(p->name, "choice.out.bias"))
-            continue; /* shifts all choices equally: only rounding remains */
+            continue;                               /* shifts all choices equally: only rounding remains */
         if (strstr(p->name, ".running_")) continue; /* statistics of a batch norm are not trained */
         for (int64_t j = 0; j < ses_count(p->tensor); j++)
             most = fmax(most, fabs((double)p->tensor->grad[j]));

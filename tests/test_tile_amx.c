@@ -147,6 +147,10 @@ static void test_denormals(void)
 
 int main(void)
 {
+    if (ses_isa_best() < SES_ISA_AVX512_BF16) { /* this file is compiled for AMX and AVX-512 */
+        SKIP("AVX-512: not on this processor");
+        return check_report();
+    }
     for (int rows = 1; rows <= 32; rows++) {
         test_bytes(rows);
         test_bf16(rows, 120, 12);

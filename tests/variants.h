@@ -43,8 +43,8 @@ static inline variant_list variants(bool bf16)
         if (!bf16 || ses_isa_has_bf16((ses_isa)isa))
             v.of[v.n++] = (variant){ ses_isa_name((ses_isa)isa), ses_kernels_cpu((ses_isa)isa) };
 #ifdef SES_TEST_VARIANTS
-    if (bf16) v.of[v.n++] = (variant){ "plain dots", plaindot_kernels };
-    if (bf16) v.of[v.n++] = (variant){ "plain tiles", plaintile_kernels };
+    if (bf16 && ses_isa_best() >= SES_ISA_AVX2) v.of[v.n++] = (variant){ "plain dots", plaindot_kernels };
+    if (bf16 && ses_isa_best() >= SES_ISA_AVX2) v.of[v.n++] = (variant){ "plain tiles", plaintile_kernels };
 #endif
     return v;
 }

@@ -26,7 +26,7 @@ void ses_amx_text(char *text, size_t size, ses_amx_state state, int error, ses_i
         if (ses_isa_has_tiles(isa))
             snprintf(text, size, "used (tiles of int8 and bf16)");
         else
-            snprintf(text, size, "available, but not used: --isa %s", ses_isa_name(isa));
+            snprintf(text, size, "available, but not used: the level is %s", ses_isa_name(isa));
         break;
     }
 }

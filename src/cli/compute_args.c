@@ -21,7 +21,8 @@ static const ses_opt device_opt[] = {
       .offset = offsetof(ses_compute_args, dtype),
       .def = "f32",
       .choices = "f32|f16|bf16|int8",
-      .help = "weight type for inference; bf16: of operands, also in training; on a GPU: of activations" },
+      .help = "type of weights in inference; bf16: also of the operands of products, in training too; on a "
+              "GPU: of activations" },
     { .name = "device",
       .type = SES_OPT_TEXT,
       .offset = offsetof(ses_compute_args, device),
@@ -44,6 +45,12 @@ ses_isa ses_compute_isa(const ses_compute_args *a)
     ses_isa best = ses_isa_best();
     int isa = a->isa + SES_ISA_REF; /* the choices of the option begin with ref; -1: not given */
     return a->isa < 0 || isa > (int)best ? best : (ses_isa)isa;
+}
+
+const char *ses_compute_level(const ses_compute_args *a)
+{
+    ses_isa isa = ses_compute_isa(a);
+    return ses_isa_name(ses_compute_device_options(a).dtype == SES_BF16 ? isa : ses_isa_vectors(isa));
 }
 
 int ses_compute_threads(const ses_compute_args *a)

@@ -59,6 +59,8 @@ extern const ses_opt_table ses_device_option_table; /* the same without --json *
  * never run. */
 void ses_notify_unused_tensors(const ses_model *m);
 
+/* Name of the level on which the bits of results depend: with bf16 products the level itself. */
+const char *ses_compute_level(const ses_compute_args *a);
 ses_isa ses_compute_isa(const ses_compute_args *a); /* limited to what the CPU and the build support */
 int ses_compute_threads(const ses_compute_args *a); /* at least 1 */
 ses_device_options ses_compute_device_options(const ses_compute_args *a);

@@ -3,8 +3,8 @@
 /* Tuned on Zen 4: 32 KB L1, 1 MB L2, 32 MB L3 near the cores. */
 static const ses_blocks standard = { .rows = 1024, .packed_rows = 128, .strip_rows = 96, .strip_cols = 768 };
 
-/* Tuned on Emerald Rapids: 48 KB L1, 2 MB L2, 300 MB L3 far from the cores. A's part of a pass stays in the
- * L2 cache beside the panels of B. */
+/* Chosen with a prototype on Emerald Rapids: 48 KB L1, 2 MB L2, 300 MB L3 far from the cores. A's part of a
+ * pass stays in the L2 cache beside the panels of B. */
 static const ses_blocks large_l2 = {
     .rows = 512, .packed_rows = 64, .strip_rows = 192, .strip_cols = 768, .far_memory = true
 };

@@ -30,6 +30,15 @@ bool ses_isa_has_bf16(ses_isa isa)
 #endif
 }
 
+ses_isa ses_isa_vectors(ses_isa isa)
+{
+#if defined __aarch64__
+    return isa > SES_ISA_NEON && isa < SES_ISA_COUNT ? SES_ISA_NEON : isa;
+#else
+    return isa > SES_ISA_AVX512 && isa < SES_ISA_COUNT ? SES_ISA_AVX512 : isa;
+#endif
+}
+
 bool ses_isa_has_tiles(ses_isa isa)
 {
 #if defined __aarch64__
@@ -75,7 +84,7 @@ ses_isa ses_isa_best(void)
     bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
     if (!avx512) return avx2 ? SES_ISA_AVX2 : SES_ISA_REF;
-    if (!__builtin_cpu_supports("avx512bf16")) return SES_ISA_AVX512;
+    if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512vnni")) return SES_ISA_AVX512;
     int error;
     return ses_amx_detect(&error) == SES_AMX_READY ? SES_ISA_AMX : SES_ISA_AVX512_BF16;
 }

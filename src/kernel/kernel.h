@@ -430,6 +430,8 @@ typedef enum ses_amx_state {
 } ses_amx_state;
 ses_amx_state ses_amx_detect(int *error); /* error: errno of a denial, or 0 */
 bool ses_isa_has_tiles(ses_isa isa);
+/* The level whose bits a level has without ses_exec.bf16: its vector level. */
+ses_isa ses_isa_vectors(ses_isa isa);
 ses_kernels ses_kernels_cpu(ses_isa cap); /* best variant of each kernel up to level cap */
 /* CUDA kernels for f32 or bf16 activations. Defined in the CUDA module only (tensor/cuda_module.h). */
 ses_kernels ses_kernels_cuda(bool is_bf16);

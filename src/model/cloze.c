@@ -64,6 +64,12 @@ static void output_attention(const ses_stack *k, ses_forward_ctx *p, const ses_s
     ses_tape *t = p->tape;
     int64_t masked = p->c->input.excludes_token, heads = ses_stack_heads(k, k->depth - 1), n = 0, at = 0;
     int64_t total = heads * q->token_pairs;
+    if (2 * total > INT32_MAX) {
+        ses_tape_fail(t, SES_EARG,
+                      "attention weights of %lld pairs of tokens are too many: use smaller batches",
+                      (long long)total);
+        return;
+    }
     int32_t *row = ses_tape_host_alloc(t, 2 * (size_t)total, sizeof *row);
     for (int64_t s = 0; row && s < q->seqs; s++) {
         int64_t len = q->host_cu_seqlens[s + 1] - q->host_cu_seqlens[s], width = 2 * (len - masked);

@@ -213,7 +213,7 @@ bool ses_ranks_agree(const ses_training_options *r, const ses_rank_fact *fact, s
         !ses_comm_agree(c, "the device", device, e))
         return false;
     if (!ses_comm_agree(c, "the instruction set, on which results depend (--isa NAME for all ranks),",
-                        ses_isa_name(dev->isa), e))
+                        ses_isa_name(dev->exec.bf16 ? dev->isa : ses_isa_vectors(dev->isa)), e))
         return false;
     for (size_t i = 0; i < n; i++)
         if (!ses_comm_agree(c, fact[i].what, fact[i].text, e)) return false;

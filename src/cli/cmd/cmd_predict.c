@@ -97,7 +97,7 @@ static bool check_usage(const ses_call *c, ses_err *e)
 static bool begin_output(job *j, const ses_call *c, const ses_predictor_args *a, ses_err *e)
 {
     const char *models[] = { c->operands[0], a->adapter, NULL }, *to = a->rows.to;
-    ses_shard_facts facts = { models, ses_isa_name(ses_compute_isa(&a->compute)) };
+    ses_shard_facts facts = { models, ses_compute_level(&a->compute) };
     if (!ses_shard_job_begin(&j->shard, c, a->rows.shard, (const char *const *)c->operands + 1, 1, &facts, to,
                              a->rows.overwrite, e))
         return false;

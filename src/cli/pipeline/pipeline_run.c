@@ -365,7 +365,7 @@ static bool begin_output(ses_pipeline_job *j, ses_err *e)
     const ses_pipeline_args *a = j->a;
     const char *models[] = { a->model, NULL, NULL }, *to = a->rows.to;
     if (!a->model || a->adapter) models[a->model != NULL] = a->adapter;
-    ses_shard_facts facts = { models, ses_isa_name(ses_compute_isa(&a->compute)) };
+    ses_shard_facts facts = { models, ses_compute_level(&a->compute) };
     const char *const *file = ses_pipeline_job_files(j->call, a, &n);
     if (!ses_shard_job_begin(&j->shard, j->call, a->rows.shard, file, n, &facts, to, a->rows.overwrite, e))
         return false;

@@ -268,7 +268,8 @@ static void target_loss(ses_exec *x, ses_real *loss, const ses_real *a, const se
 {
     enum { EACH = 16 * BLOCK };
     cudaStream_t stream = ses_cuda_stream(x->cuda);
-    int64_t needed = ceil_div(n, EACH), parts = needed < (int64_t)PARTIALS ? needed : (int64_t)PARTIALS;
+    int64_t needed = n > 0 ? ceil_div(n, EACH) : 1;
+    int64_t parts = needed < (int64_t)PARTIALS ? needed : (int64_t)PARTIALS;
     double *part = (double *)scratch_lock(x->cuda, (size_t)parts * sizeof *part);
     if (!part) return;
     target_partials<T, KIND><<<(unsigned)parts, BLOCK, 0, stream>>>(part, elems<T>(a), target, n);

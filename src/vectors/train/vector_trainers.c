@@ -92,7 +92,9 @@ bool ses_vector_job_set(ses_vector_job *job, const ses_vector_trainer *t, const 
 
 const char *ses_vector_job_level(const ses_vector_job *job)
 {
-    return !job->device ? ses_isa_name(ses_isa_best()) : job->device->is_host ? "ref" : "cuda";
+    return !job->device           ? ses_isa_name(ses_isa_vectors(ses_isa_best()))
+           : job->device->is_host ? "ref"
+                                  : "cuda";
 }
 
 char *ses_vector_checkpoint_path(const ses_vector_job *job, ses_err *e)

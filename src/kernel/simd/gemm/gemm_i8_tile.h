@@ -1,4 +1,5 @@
-/* Register tile of an int8 product, and quantization of rows for it.  *
+/* Register tile of an int8 product, and quantization of rows for it.
+ *
  * B is packed in panels of TILE_COLS columns, [quads][width][4]: a vector holds four consecutive rows of each
  * of its columns. A is stored as bytes q + SES_I8_ZERO. Each sum therefore starts at minus the zero-point
  * correction of its column, the zero point times the column's sum. Integer sums are exact in any order, so

@@ -5,7 +5,7 @@
  * is the rest of n rounded up to a multiple of MMA_LANES, filled with zeros. depth is k rounded up to a
  * multiple of MMA_DEPTH, filled with zeros in A and B.
  *
- *     mma m = mma_begin();         at the begin of a chunk
+ *     mma m = mma_begin();         at the start of a chunk
  *     mma_block(&m, t, ldt, a, panel, width, depth, rows)      t[rows][width] = A panel, for a block of A
  *     mma_end(&m);                 at its end
  *     mma_arrange(panel, width, depth)     turns a panel packed like this into the order that mma_block reads

@@ -16,15 +16,21 @@ static inline vq vq_load(const void *a)
     return x;
 }
 
+/* Lets the assembler know the instructions below. It holds for the rest of the file, so it keeps SVE if the
+ * compiler may use it. */
+#if defined __ARM_FEATURE_DOTPROD && defined __ARM_FEATURE_MATMUL_INT8
+#define VI_ARCH ""
+#elif defined __ARM_FEATURE_SVE
+#define VI_ARCH ".arch armv8.2-a+sve+dotprod+i8mm+bf16\n\t"
+#else
+#define VI_ARCH ".arch armv8.2-a+dotprod+i8mm+bf16\n\t"
+#endif
+
 /* sdot (FEAT_DotProd). Inline assembly, because the compiler flags of the file do not include it. */
 static inline __attribute__((always_inline)) vi vi_dot4(vi c, vq a, vi b)
 {
-    __asm__(".arch armv8.2-a+dotprod+i8mm+bf16\n\tsdot %0.4s, %1.16b, %2.4b[0]"
-            : "+w"(c.lo)
-            : "w"(b.lo), "w"(a));
-    __asm__(".arch armv8.2-a+dotprod+i8mm+bf16\n\tsdot %0.4s, %1.16b, %2.4b[0]"
-            : "+w"(c.hi)
-            : "w"(b.hi), "w"(a));
+    __asm__(VI_ARCH "sdot %0.4s, %1.16b, %2.4b[0]" : "+w"(c.lo) : "w"(b.lo), "w"(a));
+    __asm__(VI_ARCH "sdot %0.4s, %1.16b, %2.4b[0]" : "+w"(c.hi) : "w"(b.hi), "w"(a));
     return c;
 }
 
@@ -39,12 +45,8 @@ static inline int has_vnni(void)
 /* c + products of two rows with four columns, 2 x 2 sums in each register. */
 static inline __attribute__((always_inline)) vi vi_matrix(vi c, vr a, vi b)
 {
-    __asm__(".arch armv8.2-a+dotprod+i8mm+bf16\n\tsmmla %0.4s, %1.16b, %2.16b"
-            : "+w"(c.lo)
-            : "w"(a), "w"(b.lo));
-    __asm__(".arch armv8.2-a+dotprod+i8mm+bf16\n\tsmmla %0.4s, %1.16b, %2.16b"
-            : "+w"(c.hi)
-            : "w"(a), "w"(b.hi));
+    __asm__(VI_ARCH "smmla %0.4s, %1.16b, %2.16b" : "+w"(c.lo) : "w"(a), "w"(b.lo));
+    __asm__(VI_ARCH "smmla %0.4s, %1.16b, %2.16b" : "+w"(c.hi) : "w"(a), "w"(b.hi));
     return c;
 }
 /* The two int16 of every lane: the first ones of all lanes, the second ones of all lanes. */
