@@ -224,7 +224,7 @@ static void test_blocks(ses_exec *x)
     static const layout of_a[] = { ROW_MAJOR, ROW_MAJOR, TRANSPOSED },
                         of_b[] = { TRANSPOSED, ROW_MAJOR, ROW_MAJOR };
     enum { M = 150, N = 205, K = 1601, ROUNDS = 12, FORMS = 5 };
-    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++)
+    for (int isa = SES_ISA_REF + 1; isa <= (int)ses_isa_best(); isa++)
         for (int form = 0; form < FORMS; form++) { /* three layouts, packed f32, packed f16 */
             ses_kernels k = ses_kernels_cpu((ses_isa)isa);
             problem p;
@@ -352,7 +352,7 @@ int main(void)
         test_large(&x[1]);
         test_epilogues(&x[1]);
         test_bits(x);
-        test_blocks(&x[1]);
+        if (!bf16) test_blocks(&x[1]); /* other products have no block sizes from the caches */
         test_nan(&x[0]);
         test_empty(&x[1]);
     }
