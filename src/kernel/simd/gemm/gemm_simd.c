@@ -80,9 +80,9 @@ static void run_next_tile(const job *b, float *tile, const float *a, int64_t row
         tile_near_strip[vecs - 1](tile, TILE_COLS, a, panel, k);
         return;
     }
-    tile_next[rows - 1][vecs - 1](tile, TILE_COLS, a, b->g.a_row, panel, k,
-                                  next->at < next->end ? next->at : panel);
-    next->at += tile_next_bytes(k);
+    bool more = next->at < next->end; /* both are NULL if B is packed on the fly */
+    tile_next[rows - 1][vecs - 1](tile, TILE_COLS, a, b->g.a_row, panel, k, more ? next->at : panel);
+    if (more) next->at += tile_next_bytes(k);
 #else
     (void)b, (void)tile, (void)a, (void)rows, (void)vecs, (void)panel, (void)k, (void)next;
 #endif
