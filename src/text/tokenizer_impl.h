@@ -210,6 +210,7 @@ struct ses_encode_ctx {
     bool is_ascii; /* all input is ASCII: byte and code point offsets are equal, char_offset is unused */
     int64_t pad_to;
     bool pad_left, pad_stored;
+    int32_t pad_id; /* -1: the stored one */
     ses_encoding_buf result, overflow;
 
     /* decoding */
