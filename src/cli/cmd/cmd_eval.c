@@ -1,5 +1,6 @@
 /* eval: evaluate a fine-tuned model on a labeled file. */
 #include "cli/train/direct_eval.h"
+#include "cli/train/eval_baselines.h"
 #include "cli/train/eval_report_show.h"
 #include "cli/train/predictor_args.h"
 #include "cli/ui/show_values.h"
@@ -7,6 +8,7 @@
 typedef struct eval_args {
     ses_predictor_args predictor; /* first: open_stored reads it */
     ses_lama_args lama;
+    ses_baseline_args baselines;
 } eval_args;
 
 #define AT(field) offsetof(ses_predictor_args, field)
@@ -25,6 +27,7 @@ static const ses_opt opt[] = {
       .max = 9e15,
       .help = "random seed of the resamples" },
     SES_OPT_INCLUDE(eval_args, lama, ses_lama_option_table),
+    SES_OPT_INCLUDE(eval_args, baselines, ses_baseline_option_table),
     SES_OPT_ADAPTER(ses_predictor_args, adapter),
     SES_OPT_INCLUDE(ses_predictor_args, compute, ses_compute_options),
 };
@@ -34,12 +37,13 @@ static ses_json_doc *open_stored(const ses_call *c, ses_err *e)
     return ses_predictor_args_open_stored(c->args, c, NULL, e);
 }
 
-static bool print_json(const ses_eval_report *r, ses_err *e)
+static bool print_json(const ses_eval_report *r, const ses_baselines *b, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_json_begin_object(w);
     ses_eval_report_put(r, w);
+    ses_baselines_put(b, w);
     ses_json_end_object(w);
     return ses_json_writer_print(w, e);
 }
@@ -51,9 +55,11 @@ static bool run(ses_call *c, ses_err *e)
     const ses_direct_eval *direct = ses_direct_eval_find(a->data.task);
     ses_open_predictor p;
     ses_eval_report r = { 0 };
+    ses_baselines b = { 0 };
     if (c->n_operands > 2 && !(direct && direct->several_files))
         return ses_fail(e, SES_EUSAGE, "%d files: only --task lama and --task checklist take several",
                         c->n_operands - 1);
+    if (!ses_baseline_args_check(&args->baselines, direct ? a->data.task : NULL, e)) return false;
     if (direct)
         return direct->run(&(ses_direct_eval_call){ .call = c,
                                                     .dir = c->operands[0],
@@ -63,13 +69,15 @@ static bool run(ses_call *c, ses_err *e)
                                                     .lama = &args->lama },
                            e);
     bool ok = ses_open_predictor_open(&p, a, c->operands[0], c, e) &&
+              ses_baselines_run(&b, &args->baselines, a, c->operands[1], c, e) &&
               ses_predictor_evaluate(p.predictor, c->operands[1], &r, e);
     if (ok && a->compute.json) {
-        ok = print_json(&r, e);
+        ok = print_json(&r, &b, e);
     } else if (ok) {
         ses_eval_report_show(&r, &c->out);
-        ok = ses_eval_report_show_classes(&r, &c->out, e);
+        ok = ses_eval_report_show_classes(&r, &c->out, e) && ses_baselines_show(&b, &r, &c->out, e);
     }
+    ses_baselines_free(&b);
     ses_eval_report_free(&r);
     ses_open_predictor_free(&p);
     return ok;
@@ -79,6 +87,8 @@ static const ses_usage_example examples[] = {
     { "sesame eval sst2 SST-2/dev.tsv", "loss, accuracy and F1, also per class" },
     { "sesame eval bert-sst2 SST-2/dev.tsv --task classify --bootstrap 1000",
       "a model of another program, with confidence intervals" },
+    { "sesame eval sst2 SST-2/dev.tsv --baselines --train SST-2/train.tsv",
+      "next to the majority class and a continuous bag of words" },
     { "sesame eval mini --task blimp blimp.tsv", "how often the grammatical sentence is more likely" },
     { "sesame eval sesame-small TREx/P*.jsonl --task lama --relations relations.jsonl",
       "facts: precision at 1 and 10 and mean reciprocal rank of each relation" },
@@ -105,6 +115,8 @@ const ses_command ses_command_eval = {
         "behavioral tests on a classifier: JSON lines with type (MFT, INV or DIR), texts, label, name and "
         "capability, for DIR also direction (increasing or decreasing) and tolerance; it prints how many "
         "cases of each test fail.\n\n"
+        "--baselines --train FILE trains the majority class and a continuous bag of words on FILE and prints "
+        "their scores next to the model's; they classify texts and pairs, which are joined by a blank.\n\n"
         "Confidence intervals are percentiles of the scores of examples drawn with replacement. "
         "The same seed "
         "gives the same intervals on every machine.",
