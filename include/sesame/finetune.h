@@ -78,6 +78,12 @@ typedef enum {
     SES_SCHEME_BIOES
 } ses_label_scheme;
 
+/* Inputs of a causal model. GPT-1: start, delimiter and extract tokens around and between the texts; the head
+ * reads the extract token. */
+typedef enum { SES_INPUTS_PLAIN, SES_INPUTS_GPT1 } ses_input_layout;
+/* Learning rate of GPT-1's fine-tuning, used with these inputs unless another one is given by name. */
+#define SES_GPT1_LR 6.25e-5
+
 /* Settings of a task; a task reads its own and ignores the others. */
 typedef struct ses_finetune_task_options {
     int64_t max_length;   /* tokens per sequence; longer ones are truncated or split; 0: the task's default */
@@ -101,6 +107,9 @@ typedef struct ses_finetune_task_options {
     double margin;             /* embed: margin of the loss; negative: 5 for triplet, 0.5 for contrastive */
     double cosine_temperature; /* embed: divides the cosines of `negatives` */
     int eval_with;             /* embed: ses_embed_eval */
+    int inputs;                /* classify, regress, choose: ses_input_layout in training */
+    bool both_orders;          /* GPT-1 inputs: a pair is read in both orders, the scores are added */
+    double lm_loss;            /* GPT-1 inputs: weight of the language modeling loss */
 } ses_finetune_task_options;
 
 typedef enum {

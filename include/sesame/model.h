@@ -65,6 +65,8 @@ typedef struct ses_model_options {
      * that both have and no adapter changes use its memory. It must not be trained, must have no adapter and
      * must outlive the new model. */
     const ses_model *shared;
+    bool new_tokens; /* with train: the token table may have more rows than the file's; the new ones are
+                        initialized at random */
 } ses_model_options;
 
 /* Opens a model by name or path (see ses_model_resolve) on a device, which must outlive it; options may be

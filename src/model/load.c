@@ -258,6 +258,15 @@ static bool init_new_param(ses_model *m, size_t i, const ses_model_options *o, s
     return true;
 }
 
+/* With new_tokens: the file's token table has fewer rows. */
+static bool has_new_rows(const ses_model *m, const ses_param *p, const ses_tensor_entry *x,
+                         const ses_model_options *o)
+{
+    const ses_tensor *t = p->tensor;
+    return o->new_tokens && o->train && t == m->stack[0].token && x->dtype != SES_I8 && x->rank == 2 &&
+           x->dim[1] == t->dim[1] && x->dim[0] < t->dim[0];
+}
+
 /* Loads or computes parameter i. */
 static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool *used, ses_err *e)
 {
@@ -288,6 +297,10 @@ static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool 
         m->adapter && (!base || ses_adapter_is_new(m->adapter) || ses_adapter_changes(m->adapter, p->name));
     if (o->shared && !changed && !o->check_only && ses_store_borrow(m->store, i, o->shared->store))
         return true;
+    if (has_new_rows(m, p, x, o)) {
+        if (!o->check_only) ses_model_init_param(m, i, o->seed); /* the file's rows overwrite the first */
+        return o->check_only || copy_in(m->dev, p, x, scale, e);
+    }
     return ses_param_load(m->store, i, m->file, x, o, !changed, e) ||
            ses_wrap(e, "%s: tensor \"%s\"", x->file, ses_quoted_of(x->name, strlen(x->name)).s);
 }

@@ -245,4 +245,7 @@ bool ses_encode_by_stages(ses_encode_ctx *k, const char *text, size_t begin, siz
 bool ses_result_truncate(ses_encode_ctx *k, const ses_encode_options *o, bool stored, ses_err *e);
 bool ses_result_build(ses_encode_ctx *k, ses_err *e);
 
+/* Writes tokenizer.json as an object. */
+void ses_tokenizer_put(const ses_tokenizer *t, ses_json_writer *w);
+
 #endif

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/suggest.h"
+#include "gpt_tuning.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +41,8 @@ bool ses_finetune_resolve_task(const ses_data_options *d, const ses_finetune_tas
     if (!d->task) return ses_fail(e, SES_EUSAGE, "set a task: classify, tag, answer, ...");
     if (!ses_data_options_spec(d, spec, &b, e)) return false;
     const ses_finetune_task *k = b ? ses_finetune_task_for_data(spec->kind) : ses_finetune_task_find(d->task);
-    *task = k = ses_finetune_task_with_loss(k, o->loss, e);
+    k = ses_finetune_task_with_loss(k, o->loss, e);
+    *task = k = k ? ses_finetune_task_with_inputs(k, o->inputs, e) : NULL;
     if (!k) return false;
     if (!k->head) { /* embed: the loss decides the data, eval_with the metrics */
         bool triplets = ses_finetune_eval_spec(o, k, spec).kind == SES_DATA_TUPLE;

@@ -202,6 +202,25 @@ static const ses_opt task_opt[] = {
       .help =
           "tag: convert IOB1, BIO and BIOES labels: of the data in training, of the model in predictions; "
           "auto: leave them" },
+    { .name = "inputs",
+      .type = SES_OPT_CHOICE,
+      .offset = AT(inputs),
+      .def = "plain",
+      .choices = "plain|gpt1",
+      .help =
+          "classify, regress, choose with a causal model: gpt1 puts new start, delimiter and extract tokens "
+          "around the texts; with --lr 6.25e-5 unless given" },
+    { .name = "both-orders",
+      .type = SES_OPT_FLAG,
+      .offset = AT(both_orders),
+      .help = "with --inputs gpt1: read pairs in both orders and add their scores (similarity)" },
+    { .name = "lm-loss",
+      .type = SES_OPT_REAL,
+      .offset = AT(lm_loss),
+      .def = "0.5",
+      .min = 0,
+      .max = 1e3,
+      .help = "with --inputs gpt1: weight of the language modeling loss in training" },
 };
 #undef AT
 const ses_opt_table ses_task_option_table = { task_opt, SES_LEN(task_opt) };

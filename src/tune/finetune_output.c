@@ -105,10 +105,17 @@ bool ses_finetune_write_errors(const ses_finetune *f, const char *dir, ses_err *
     return ok;
 }
 
-/* The tokenizer of a tagger exists in memory only. */
+/* The tokenizer of a tagger exists in memory only; one with new tokens keeps the files beside
+ * tokenizer.json. */
 static bool write_tokenizer(const ses_finetuner *t, const char *dir, ses_err *e)
 {
-    if (t->tokenizer_path) return ses_train_folder_tokenizer(t->tokenizer_path, t->tokenizer, dir, e);
+    static const char *const beside[] = { "tokenizer_config.json", "special_tokens_map.json" };
+    for (size_t i = 0; t->has_new_tokens && ses_path_is_dir(t->tokenizer_path) && i < SES_LEN(beside); i++) {
+        bool exists;
+        if (!ses_train_folder_copy(t->tokenizer_path, beside[i], dir, &exists, e)) return false;
+    }
+    if (t->tokenizer_path && !t->has_new_tokens)
+        return ses_train_folder_tokenizer(t->tokenizer_path, t->tokenizer, dir, e);
     char *path = ses_path_join(dir, "tokenizer.json", e);
     bool ok = path && ses_tokenizer_save(t->tokenizer, path, false, e);
     ses_free(path);

@@ -28,7 +28,8 @@ ses_finetune_options ses_finetune_defaults(void)
                   .n_best = 20,
                   .max_target = 128,
                   .margin = -1,
-                  .cosine_temperature = 0.05 },
+                  .cosine_temperature = 0.05,
+                  .lm_loss = 0.5 },
         .run = { .epochs = 3,
                  .batch_size = 32,
                  .accumulate = 1,
@@ -166,6 +167,11 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
                         "vectors are the first token vectors of a new model: set a config, too");
     if (o->open_model && o->transfer.adapter == SES_ADAPT_LORA)
         return ses_fail(e, SES_EUSAGE, "an open model gets no adapter: open it with one");
+    if (o->task.both_orders && !o->task.inputs)
+        return ses_fail(e, SES_EUSAGE, "both-orders is a setting of inputs gpt1: set both");
+    if (o->task.inputs && o->transfer.adapter == SES_ADAPT_LORA)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "inputs gpt1 train the vectors of new tokens, which a LoRA adapter does not have");
     return ses_transfer_check(&o->transfer, o->model, task->head && task->head->allows_custom, e);
 }
 

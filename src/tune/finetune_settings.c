@@ -147,6 +147,7 @@ ses_finetune_options ses_finetune_settings_options(const ses_finetune_settings *
     if (!s->method) o.vectors = s->classifier.vectors;
     o.run = ses_train_args_options(&s->train);
     if (o.embed && !s->train.has_lr) o.run.lr = SES_TAGGER_LR;
+    if (o.task.inputs == SES_INPUTS_GPT1 && !s->train.has_lr) o.run.lr = SES_GPT1_LR;
     o.set = s->set.item;
     o.n_set = s->set.n;
     o.bootstrap = s->bootstrap.resamples;

@@ -13,6 +13,7 @@
 #include "sesame/finetune.h"
 #include "sesame/generate.h"
 #include "sesame/sentence.h"
+#include "task/gpt_inputs.h"
 #include "text/tokenizer_config.h"
 #include "vectors/classify/classifier.h"
 
@@ -98,12 +99,15 @@ typedef struct ses_finetuner {
     int32_t src_lang, tgt_lang;        /* rewrite: language tokens; -1: none */
     int32_t *scratch;                  /* ids and tags of a sequence */
     size_t scratch_cap;
+    ses_gpt_inputs gpt;  /* inputs of GPT-1 */
+    bool has_new_tokens; /* the tokenizer has more tokens than the file it was read from */
 } ses_finetuner;
 
 struct ses_finetune_task {
     const char *name, *summary;
     const char *aliases;        /* other names, '|' between: pipelines that use the model; or NULL */
     const ses_head *head;       /* NULL: a sentence encoder */
+    const ses_head *lm_head;    /* of the class, before `head` (double heads); NULL: none */
     const ses_head *other_head; /* used instead if the class that config.json names has it; or NULL */
     const char *loss_name;      /* name of the loss, if the task has several; or NULL */
     /* The task with each of its other losses, then NULL; or NULL. */
@@ -125,6 +129,11 @@ struct ses_finetune_task {
     /* Computes the outputs of all rows without sequences: the task has no tokenizer and no model. NULL:
      * sequences in batches, by the functions below. */
     bool (*predict_rows)(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e);
+    const ses_finetune_task *gpt_inputs; /* the task with the inputs of GPT-1; NULL: it has none */
+    /* Called when the tokenizer is open, which it may replace; may be NULL. */
+    bool (*open_tokenizer)(ses_finetuner *t, ses_err *e);
+    /* Writes the members vocab_size and sesame_inputs of the model's config; base: config.json. May be NULL. */
+    void (*put_config)(const ses_finetuner *t, const ses_json *base, ses_json_writer *w);
     /* Called when the model is open; may be NULL. */
     bool (*open)(ses_finetuner *t, ses_err *e);
     ses_loss_fn *loss; /* its ctx is the finetuner; NULL: the loss of the model's head */

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/label_pairs.h"
 #include "data/examples_impl.h"
+#include "gpt_tuning.h"
 #include "io/records_range.h"
 #include "predict_part.h"
 #include "text/tokenizer_files.h"
@@ -67,6 +68,12 @@ ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *
         ses_predictor_free(p);
         return NULL;
     }
+    ses_finetune_task_options task = o->task;
+    if (!ses_finetune_task_of_config(&p->task, ses_json_root(p->config), &task, e)) {
+        ses_predictor_free(p);
+        return NULL;
+    }
+    o = &p->o, p->o.task = task;
     p->labels = p->own_labels;
     p->settings = ses_finetuner_options_from(&o->task, p->task, &spec);
     p->settings.base = o->base;

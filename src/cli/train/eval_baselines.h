@@ -25,7 +25,7 @@ bool ses_baselines_run(ses_baselines *b, const ses_baseline_args *a, const ses_p
                        const char *file, const ses_call *c, ses_err *e);
 void ses_baselines_free(ses_baselines *b); /* a zeroed struct is fine */
 
-/* Prints the scores of the model's report next to those of the baselines. */
+/* Prints the scores of the model's report and of the baselines. */
 bool ses_baselines_show(const ses_baselines *b, const ses_eval_report *model, const ses_term *t, ses_err *e);
 /* Adds the member "baselines" to the JSON object being written. */
 void ses_baselines_put(const ses_baselines *b, ses_json_writer *w);
