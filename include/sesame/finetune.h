@@ -309,6 +309,10 @@ typedef struct ses_predictor_options {
     double confidence; /* see ses_finetune_options */
     ses_training_fn *on_event;
     void *ctx;
+    /* [n_ensemble] folders or names of further models: predictions are the means of the probabilities (of
+     * numbers: of the values) of all. Labels are matched by name. NULL: one model. */
+    const char *const *ensemble;
+    size_t n_ensemble;
 } ses_predictor_options;
 
 /* The settings of `sesame eval` without options. A value: nothing to free; cannot fail. */

@@ -25,8 +25,10 @@ struct ses_predictor {
     bool has_label_names;       /* not only LABEL_0, LABEL_1, ... */
     ses_finetuner *tuner;       /* opened with the first examples */
     bool borrows_tuner;
-    int64_t rows_before; /* a stream: rows predicted before this group */
-    bool is_partial;     /* a stream: rows may follow */
+    int64_t rows_before;    /* a stream: rows predicted before this group */
+    bool is_partial;        /* a stream: rows may follow */
+    ses_predictor **member; /* [n_members] the other models of an ensemble, owned */
+    size_t n_members;
 };
 
 struct ses_finetune {

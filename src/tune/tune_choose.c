@@ -1,6 +1,6 @@
 /* Task choose: which of several texts fits. Each choice is a sequence: the text, then the common beginning
  * of the choices and the choice, as in transformers' run_swag.py. */
-#include "finetuner.h"
+#include "tune/multi/ensemble.h"
 
 #include "base/str.h"
 
@@ -83,6 +83,7 @@ const ses_finetune_task ses_finetune_task_choose = {
     .encode = encode,
     .begin = begin,
     .collect = ses_finetuner_collect_scores,
+    .combine = ses_ensemble_combine_classes,
     .fill_evaluation = fill_evaluation,
     .fill_prediction = fill_prediction,
     .put_prediction = put_prediction,

@@ -1,6 +1,6 @@
 /* Tasks classify, regress and multi_label: one label, a number, or several labels for a text or a pair of
  * texts. */
-#include "finetuner.h"
+#include "tune/multi/ensemble.h"
 
 #include <string.h>
 
@@ -75,6 +75,7 @@ const ses_finetune_task ses_finetune_task_classify = {
     .encode = encode,
     .begin = begin,
     .collect = ses_finetuner_collect_scores,
+    .combine = ses_ensemble_combine_classes,
     .fill_evaluation = fill_evaluation,
     .fill_prediction = fill_prediction,
     .put_prediction = put_prediction,
@@ -124,6 +125,7 @@ const ses_finetune_task ses_finetune_task_regress = {
     .encode = encode_real,
     .begin = begin,
     .collect = ses_finetuner_collect_scores,
+    .combine = ses_ensemble_combine_reals,
     .fill_evaluation = fill_evaluation_reals,
     .fill_prediction = fill_prediction_real,
     .put_prediction = put_prediction_real,
@@ -198,6 +200,7 @@ const ses_finetune_task ses_finetune_task_multi_label = {
     .encode = encode_multi,
     .begin = begin,
     .collect = ses_finetuner_collect_scores,
+    .combine = ses_ensemble_combine_sets,
     .fill_evaluation = fill_evaluation_multi,
     .fill_prediction = fill_prediction_multi,
     .put_prediction = put_prediction_multi,
