@@ -164,7 +164,7 @@ static bool set_stored(const ses_opt *o, void *args, const ses_json *v, ses_err 
     char from[64];
     snprintf(from, sizeof from, "stored option %s", o->name);
     const char *text = ses_json_string(v, NULL);
-    if (o->type == SES_OPT_LIST) {
+    if (o->type == SES_OPT_LIST && !text) {
         for (size_t i = 0; ok && ses_json_type_of(v) == SES_JSON_ARRAY && i < ses_json_len(v); i++) {
             text = ses_json_string(ses_json_at(v, i), NULL);
             ok = text && ses_opt_set(o, args, from, text, e);

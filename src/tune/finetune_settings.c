@@ -101,6 +101,12 @@ static const ses_opt opt[] = {
       .max = 0.99,
       .help = "label smoothing factor" },
     SES_OPT_INCLUDE(ses_finetune_settings, o.transfer, ses_transfer_option_table),
+    { .name = "teacher",
+      .type = SES_OPT_LIST,
+      .offset = AT(teachers),
+      .value = "DIR",
+      .is_model = true,
+      .help = "distill from this model; repeated: from the mean probabilities of several" },
     SES_OPT_INCLUDE(ses_finetune_settings, o.teacher, ses_teacher_option_table),
     { .name = "metric",
       .type = SES_OPT_TEXT,
@@ -149,6 +155,11 @@ ses_finetune_options ses_finetune_settings_options(const ses_finetune_settings *
     if (o.embed && !s->train.has_lr) o.run.lr = SES_TAGGER_LR;
     o.set = s->set.item;
     o.n_set = s->set.n;
+    if (s->teachers.n) {
+        o.teacher.model = s->teachers.item[0];
+        o.teacher.more = s->teachers.item + 1;
+        o.teacher.n_more = s->teachers.n - 1;
+    }
     o.bootstrap = s->bootstrap.resamples;
     o.confidence = s->bootstrap.confidence;
     return o;

@@ -11,7 +11,7 @@ struct ses_finetune_settings {
     ses_finetune_options o; /* except for the fields of the members below */
     ses_train_args train;
     ses_bootstrap_args bootstrap;
-    ses_opt_list set;
+    ses_opt_list set, teachers;
     const char *method; /* a ses_classifier_kind instead of a model; NULL: a model */
     ses_classifier_settings classifier;
 };
