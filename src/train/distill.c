@@ -172,8 +172,8 @@ static void add_probabilities(const ses_real *x, int64_t cols, double T, double 
     for (int64_t k = 0; k < cols; k++) mean[k] += weight * exp(((double)x[k] - max) / T) / sum;
 }
 
-/* The scores whose probabilities at temperature T are the mean of all teachers' (one column: the mean). first:
- * the scores of the first teacher, on its tape. NULL: failed. */
+/* The scores whose probabilities at temperature T are the mean of all teachers' (one column: the mean).
+ * first: the scores of the first teacher, on its tape. NULL: failed. */
 static ses_tensor *mean_scores(loss_ctx *l, const ses_batch *b, const ses_output_request *want,
                                ses_tensor *first)
 {

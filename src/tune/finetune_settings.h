@@ -5,6 +5,7 @@
 
 #include "finetune_options.h"
 #include "train/train_options.h"
+#include "tune/multi/further_sets.h"
 #include "vectors/classify/classifier.h"
 
 struct ses_finetune_settings {
@@ -12,7 +13,9 @@ struct ses_finetune_settings {
     ses_train_args train;
     ses_bootstrap_args bootstrap;
     ses_opt_list set, teachers;
-    const char *method; /* a ses_classifier_kind instead of a model; NULL: a model */
+    ses_opt_list also;     /* further data sets: names and values of options in turn */
+    ses_further_sets sets; /* read from it by ses_finetune_settings_new */
+    const char *method;    /* a ses_classifier_kind instead of a model; NULL: a model */
     ses_classifier_settings classifier;
 };
 

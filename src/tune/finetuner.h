@@ -125,6 +125,7 @@ struct ses_finetune_task {
     const char *problem_type;   /* written to config.json; or NULL */
     const char *metrics;        /* defaults, '|' between */
     const char *best_metric;    /* score that selects the best checkpoint */
+    bool in_percent;            /* best_metric is at most 100, not 1 */
 
     /* Computes the outputs of all rows without sequences: the task has no tokenizer and no model. NULL:
      * sequences in batches, by the functions below. */

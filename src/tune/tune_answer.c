@@ -292,6 +292,7 @@ const ses_finetune_task ses_finetune_task_answer = {
     .default_max_length = 384,
     .metrics = "squad",
     .best_metric = "f1",
+    .in_percent = true,
     .encode = encode,
     .begin = begin,
     .collect = collect,
