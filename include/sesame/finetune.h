@@ -147,6 +147,15 @@ typedef struct ses_transfer_options {
 /* Learning rate of taggers of words unless another one is given by name. */
 #define SES_TAGGER_LR 0.002
 
+/* A further data set of a run, with a task of its own. */
+typedef struct ses_finetune_data_set {
+    const char *train, *eval; /* labeled files; either all data sets of a run have `eval`, or none */
+    ses_examples *train_examples, *eval_examples; /* instead of the files */
+    ses_data_options data;
+    ses_finetune_task_options task;
+    const char *command_options; /* for run.json of its folder, see ses_finetune_options; or NULL */
+} ses_finetune_data_set;
+
 typedef struct ses_finetune_options {
     const char *model;  /* folder or name of the pretrained model, see ses_model_resolve */
     const char *config; /* instead of model: random weights by a config.json, or a preset ("bert-mini") */
@@ -192,6 +201,13 @@ typedef struct ses_finetune_options {
     const char *command_options; /* its options, a JSON object, written to run.json; or NULL */
     ses_training_fn *on_event;   /* progress and cancellation; or NULL */
     void *ctx;
+    /* Multi-task training: [n_also] further data sets. One encoder and a head per task are trained; batches
+     * are drawn in proportion to (training examples)^mix_alpha, 0 to 1. The mean of the tasks' main scores
+     * selects the best checkpoint. The output folder gets a folder per task, a complete model each, and
+     * tasks.json. */
+    const ses_finetune_data_set *also;
+    size_t n_also;
+    double mix_alpha;
 } ses_finetune_options;
 
 /* The settings of `sesame finetune` without options: three epochs of AdamW, batches of 32, learning rate
@@ -296,6 +312,8 @@ size_t ses_finetune_labels(const ses_finetune *f);
 const char *ses_finetune_label(const ses_finetune *f, size_t i);
 /* Name of the score that selects the best checkpoint: "accuracy", "loss". */
 const char *ses_finetune_metric(const ses_finetune *f);
+/* The folder of data set i in the output folder; NULL past the last, and in a run with one data set. */
+const char *ses_finetune_folder(const ses_finetune *f, size_t i);
 /* Figures of the run; call it after ses_finetune_run. */
 ses_training_stats ses_finetune_stats(const ses_finetune *f);
 /* Writes the members of all_results.json into the JSON object being written; call it after
@@ -318,6 +336,10 @@ typedef struct ses_predictor_options {
     double confidence; /* see ses_finetune_options */
     ses_training_fn *on_event;
     void *ctx;
+    /* [n_ensemble] folders or names of further models: predictions are the means of the probabilities (of
+     * numbers: of the values) of all. Labels are matched by name. NULL: one model. */
+    const char *const *ensemble;
+    size_t n_ensemble;
 } ses_predictor_options;
 
 /* The settings of `sesame eval` without options. A value: nothing to free; cannot fail. */

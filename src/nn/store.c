@@ -210,6 +210,16 @@ void ses_store_share(ses_store *s, size_t i, const ses_tensor *with)
     s->param[i].role = SES_PARAM_SHARED;
 }
 
+void ses_store_free_shared(ses_store *s)
+{
+    void *const memory[] = { s->value, s->grad, s->value_bf16 };
+    for (size_t i = 0; i < SES_LEN(memory); i++)
+        if (memory[i]) s->dev->mem->free(s->dev, memory[i]);
+    s->value = s->grad = NULL;
+    s->value_bf16 = NULL;
+    s->flat = 0;
+}
+
 bool ses_store_borrow(ses_store *s, size_t i, const ses_store *from)
 {
     ses_param *p = &s->param[i];

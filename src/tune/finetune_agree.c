@@ -1,5 +1,5 @@
 /* Settings that a resumed run shares with the run it continues, and facts that all ranks of a run share. */
-#include "finetune_impl.h"
+#include "tune/multi/mixture.h"
 
 #include "base/alloc.h"
 #include "comm/comm_impl.h"
@@ -59,6 +59,7 @@ char *ses_finetune_settings_json(const ses_finetune *f, ses_err *e)
     ses_transfer_put_settings(&o->transfer, w);
     ses_teacher_put_settings(&o->teacher, w);
     ses_json_member_real(w, "label_smoothing", o->label_smoothing);
+    if (f->mixture) ses_mixture_put_settings(f->mixture, w);
     ses_json_end_object(w);
     const char *text = ses_json_writer_text(w, NULL, e);
     char *copy = text ? ses_strdup(text, e) : NULL;

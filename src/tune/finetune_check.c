@@ -1,6 +1,6 @@
 /* Checks before a fine-tuning run: labels, the score that selects the best checkpoint; notices about data
  * and head. */
-#include "finetune_impl.h"
+#include "tune/multi/mixture.h"
 
 #include "base/number_text.h"
 #include "base/str.h"
@@ -194,6 +194,7 @@ static bool add_metric(ses_finetune *f, const char *metrics, const char *score, 
 
 const char *ses_finetune_metric(const ses_finetune *f)
 {
+    if (f->mixture) return ses_mixture_metric(f->mixture);
     return f->o.metric ? f->o.metric : f->spec.best_metric;
 }
 

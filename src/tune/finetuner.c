@@ -460,6 +460,7 @@ bool ses_finetuner_fill_reals(const ses_finetune_set *s, const ses_finetune_outp
 bool ses_finetuner_begin_scores(const ses_finetune_set *s, size_t cols, ses_finetune_outputs *o, ses_err *e)
 {
     o->score = ses_arena_array(&o->mem, s->n_rows * cols, sizeof *o->score, e);
+    o->cols = cols;
     return o->score != NULL;
 }
 

@@ -18,6 +18,7 @@
 #include "vectors/classify/classifier.h"
 
 typedef struct ses_finetune_task ses_finetune_task;
+typedef struct ses_ensemble_member ses_ensemble_member; /* ensemble.h */
 
 /* Examples ("rows") as sequences. */
 typedef struct ses_finetune_set {
@@ -41,6 +42,8 @@ void ses_finetune_set_free(ses_finetune_set *s); /* zeroes it */
 typedef struct ses_finetune_outputs {
     double loss;       /* mean over sequences; NaN: no labels */
     float *score;      /* [rows, cols] logits, cosines or a number */
+    size_t cols;       /* columns of `score` */
+    float *prob;       /* for ensembles: [words, labels] of tags, [tokens, 2] of answers; else NULL */
     int32_t *tags;     /* word w of row r: tags[tag_cu[r] + w]; -1: truncated */
     size_t *tag_cu;    /* [rows + 1] */
     const char **text; /* [rows] answers, generated texts */
@@ -66,7 +69,8 @@ typedef struct ses_finetuner {
     ses_finetune_task_options settings;
     const char *base;
     const ses_lora *lora;
-    bool unlabeled; /* the examples have no labels and no target texts */
+    bool unlabeled;   /* the examples have no labels and no target texts */
+    bool in_ensemble; /* a member of an ensemble: outputs keep the probabilities that `combine` reads */
     ses_device *dev;
     ses_comm *comm;  /* ranks that share evaluations; borrowed; NULL: one rank */
     bool is_stopped; /* the last pass ended because the callback of a rank asked for it */
@@ -125,6 +129,7 @@ struct ses_finetune_task {
     const char *problem_type;   /* written to config.json; or NULL */
     const char *metrics;        /* defaults, '|' between */
     const char *best_metric;    /* score that selects the best checkpoint */
+    bool in_percent;            /* best_metric is at most 100, not 1 */
 
     /* Computes the outputs of all rows without sequences: the task has no tokenizer and no model. NULL:
      * sequences in batches, by the functions below. */
@@ -154,6 +159,10 @@ struct ses_finetune_task {
                     const float *x, int64_t n, int64_t cols, ses_err *e);
     /* Called after the last batch; may be NULL. */
     bool (*finish)(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e);
+
+    /* Writes the mean of the outputs of n models for the same rows to the outputs of the first model. NULL:
+     * the task has no ensembles. */
+    bool (*combine)(const ses_ensemble_member *m, size_t n, ses_err *e);
 
     /* Fills what the metrics read; arrays on mem. */
     bool (*fill_evaluation)(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,

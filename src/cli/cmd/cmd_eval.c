@@ -17,6 +17,7 @@ static const ses_opt opt[] = {
     SES_OPT_TASK(ses_predictor_args, data, false),
     SES_OPT_FINETUNED_MODEL(ses_predictor_args, model),
     { .table = &ses_predictor_option_table },
+    { .table = &ses_ensemble_option_table },
     SES_OPT_INCLUDE(ses_predictor_args, bootstrap, ses_bootstrap_option_table),
     { .name = "seed",
       .letter = 's',
@@ -56,6 +57,10 @@ static bool run(ses_call *c, ses_err *e)
     ses_open_predictor p;
     ses_eval_report r = { 0 };
     ses_baselines b = { 0 };
+    if (c->n_operands < 2 && !a->ensemble)
+        return ses_fail(e, SES_EUSAGE, "missing argument; usage: sesame eval DIR FILE...");
+    if (a->ensemble && direct)
+        return ses_fail(e, SES_EUSAGE, "--ensemble does not apply to --task %s", a->data.task);
     if (c->n_operands > 2 && !(direct && direct->several_files))
         return ses_fail(e, SES_EUSAGE, "%d files: only --task lama and --task checklist take several",
                         c->n_operands - 1);
@@ -68,9 +73,10 @@ static bool run(ses_call *c, ses_err *e)
                                                     .compute = &a->compute,
                                                     .lama = &args->lama },
                            e);
-    bool ok = ses_open_predictor_open(&p, a, c->operands[0], c, e) &&
-              ses_baselines_run(&b, &args->baselines, a, c->operands[1], c, e) &&
-              ses_predictor_evaluate(p.predictor, c->operands[1], &r, e);
+    const char *file = c->operands[c->n_operands - 1];
+    bool ok = ses_open_predictor_open(&p, a, ses_predictor_args_dir(a, c), c, e) &&
+              ses_baselines_run(&b, &args->baselines, a, file, c, e) &&
+              ses_predictor_evaluate(p.predictor, file, &r, e);
     if (ok && a->compute.json) {
         ok = print_json(&r, &b, e);
     } else if (ok) {
@@ -89,6 +95,7 @@ static const ses_usage_example examples[] = {
       "a model of another program, with confidence intervals" },
     { "sesame eval sst2 SST-2/dev.tsv --baselines --train SST-2/train.tsv",
       "next to the majority class and a continuous bag of words" },
+    { "sesame eval --ensemble sst2-a,sst2-b SST-2/dev.tsv", "the mean probabilities of two models" },
     { "sesame eval mini --task blimp blimp.tsv", "how often the grammatical sentence is more likely" },
     { "sesame eval sesame-small TREx/P*.jsonl --task lama --relations relations.jsonl",
       "facts: precision at 1 and 10 and mean reciprocal rank of each relation" },
@@ -124,9 +131,10 @@ const ses_command ses_command_eval = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(eval_args),
-    .min_operands = 2,
+    .min_operands = 1,
     .max_operands = -1,
     .has_model_operand = true,
+    .names_models = ses_predictor_args_name_models,
     .open_stored = open_stored,
     .run = run,
 };

@@ -7,6 +7,7 @@
 #include "cli/ui/show_values.h"
 #include "command_text.h"
 #include "eval_report_show.h"
+#include "finetune_sets.h"
 #include "train/train_folder.h"
 #include "train_monitor.h"
 
@@ -21,6 +22,16 @@ static bool print_json(const ses_finetune *f, const char *output, ses_err *e)
     ses_finetune_put_results(f, w);
     ses_json_end_object(w);
     return ses_json_writer_print(w, e);
+}
+
+/* The folders of several tasks; false: the run has one. */
+static bool show_folders(const ses_finetune *f, const char *output, const ses_term *t)
+{
+    const char *name;
+    size_t i = 0;
+    for (; (name = ses_finetune_folder(f, i)); i++)
+        ses_show_line(t, i ? "" : "Next", "sesame eval %s/%s FILE", output, name);
+    return i > 0;
 }
 
 static void show_summary(const ses_finetune *f, const ses_finetune_args *a, const ses_train_monitor *m,
@@ -44,6 +55,7 @@ static void show_summary(const ses_finetune *f, const ses_finetune_args *a, cons
                   r->output);
     ses_show_line(t, "Logs", "%s; tensorboard --logdir %s", r->log ? r->log : log,
                   r->tensorboard ? r->tensorboard : board);
+    if (show_folders(f, r->output, t)) return;
     ses_finetune_usage(f, r->output, usage, sizeof usage);
     ses_show_line(t, "Next", "sesame eval %s FILE; sesame predict %s FILE; %s", r->output, r->output, usage);
 }
@@ -114,20 +126,24 @@ static bool run_ranks(ses_call *c, const ses_finetune_args *a, ses_comm *comm, b
     ses_train_monitor monitor = { .term = &c->err, .quiet = c->quiet, .silent = ses_comm_rank(comm) > 0 };
     ses_device_options d = ses_rank_device_options(comm, &a->compute);
     ses_command_text text = { 0 };
+    ses_finetune_sets sets = { 0 };
     ses_finetune_options o;
     char device[32];
     *stopped = false;
-    bool ok = set_options(a, comm, &monitor, &o, &text, e);
+    bool ok = set_options(a, comm, &monitor, &o, &text, e) && ses_finetune_sets_open(&sets, a, &o, e);
     ses_device *dev = ok ? ses_device_open(ses_rank_device(comm, a->compute.device, device), &d, e) : NULL;
     ok = ses_rank_args_open(comm, dev, e) && run(c, a, &o, dev, part, stopped, e);
     if (comm) ok = ses_rank_args_leave(comm, ok && !*stopped, e); /* before the device it may use */
     ses_device_free(dev);
     ses_command_text_free(&text);
+    ses_finetune_sets_free(&sets);
     return ok;
 }
 
 bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e)
 {
+    if (a->s.method && a->s.also.n)
+        return ses_fail(e, SES_EUSAGE, "--method trains on one data set: give --train once");
     if (a->s.method) return ses_finetune_classifier(c, a, part, stopped, e);
     return run_ranks(c, a, NULL, part, stopped, e);
 }
