@@ -14,7 +14,8 @@
 
 /* Options of finetune that a method reads, besides its settings. */
 static const char *const READ =
-    "task|train|eval|output|method|text|pair|label|labels|delimiter|format|quotes|no-header|metrics|metric|"
+    "task|train|train-size|shots|eval|output|method|text|pair|label|labels|delimiter|format|quotes|no-header|"
+    "metrics|metric|"
     "overwrite|resume|seed|seeds|grid|core-watts|co2-per-kwh|bootstrap|confidence|threads|isa|device|json|"
     "epochs|lr|loss"; /* the last three are checked with the settings */
 
