@@ -21,10 +21,7 @@ static const char *const READ =
 
 static bool is_read(const char *name)
 {
-    const char *item;
-    size_t n;
-    for (size_t i = 0; ses_list_at(READ, i, &item, &n); i++)
-        if (ses_equal(item, n, name)) return true;
+    if (ses_list_has(READ, name)) return true;
     for (size_t i = 0; i < ses_classifier_option_table.n; i++)
         if (!strcmp(ses_classifier_option_table.opt[i].name, name)) return true;
     return false;
