@@ -208,6 +208,12 @@ typedef struct ses_finetune_options {
     const ses_finetune_data_set *also;
     size_t n_also;
     double mix_alpha;
+
+    /* Train on a random subset of the training data, drawn by run.seed; subsets of one seed are nested. */
+    int64_t train_size; /* examples in all, classes in proportion; 0: all examples */
+    /* Instead: examples of each class; several labels: of each label, tags: sentences with each entity type.
+     * An error if a class has fewer. 0: all examples. */
+    int64_t shots;
 } ses_finetune_options;
 
 /* The settings of `sesame finetune` without options: three epochs of AdamW, batches of 32, learning rate

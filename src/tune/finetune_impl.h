@@ -41,7 +41,8 @@ struct ses_finetune {
     ses_device *dev;              /* borrowed */
     ses_json_doc *config;         /* config.json of the base model */
     struct ses_word_stack *words; /* o.embed, until the tuner takes it */
-    ses_examples *own_train;      /* read from files; NULL: the caller's examples */
+    ses_examples *whole_train;    /* the file own_train is a part of (train_size, shots); NULL: none */
+    ses_examples *own_train;      /* read from files, or a part; NULL: the caller's examples */
     ses_examples *own_eval;
     ses_examples *train_rows, *eval_rows; /* eval_rows NULL: no evaluation */
     const char *train_name, *eval_name;   /* for messages: the file names */
@@ -78,7 +79,7 @@ bool ses_finetune_on_event(void *finetune, const ses_training_event *ev);
 /* config.json of the base model */
 const ses_json *ses_finetune_base_config(const ses_finetune *f);
 
-/* Reads the training and evaluation examples; labels of both agree. */
+/* Reads the training and evaluation examples; labels of both agree. The former may be a random part. */
 bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e);
 /* Evaluates the model. last: the run is finished, confidence intervals are computed if requested. */
 bool ses_finetune_evaluate(ses_finetune *f, bool last, ses_err *e);

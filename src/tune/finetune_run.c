@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "comm/comm_impl.h"
+#include "data/examples_sample.h"
 #include "task/words/word_stack.h"
 #include "text/tokenizer_files.h"
 #include "token_vectors.h"
@@ -200,13 +201,25 @@ static bool read_config(ses_finetune *f, ses_err *e)
            ses_transfer_config(&f->o.transfer, &f->config, e);
 }
 
+/* train_size, shots: replaces the training examples by a part of them. */
+static bool draw_train(ses_finetune *f, ses_err *e)
+{
+    const ses_finetune_options *o = &f->o;
+    if (!o->train_size && !o->shots) return true;
+    ses_sample s = { o->train_size, o->shots, (uint64_t)o->run.seed };
+    f->whole_train = f->own_train;
+    f->own_train = ses_examples_sample(f->train_rows, &s, e);
+    f->train_rows = f->own_train;
+    return f->own_train || ses_wrap(e, "%s", f->train_name);
+}
+
 bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_options *o = &f->o;
     f->train_rows = o->train_examples;
     f->eval_rows = o->eval_examples;
     if (o->train) f->train_rows = f->own_train = ses_data_open(&f->spec, o->train, NULL, e);
-    if (!f->train_rows) return false;
+    if (!f->train_rows || !draw_train(f, e)) return false;
     if (!ses_examples_check_learnable(f->train_rows, e)) return ses_wrap(e, "%s", f->train_name);
     if (!ses_finetune_match_labels(f, e)) return false;
     if (f->eval_rows && f->task->has_label_names &&
@@ -467,6 +480,7 @@ void ses_finetune_free(ses_finetune *f)
     ses_finetuner_free(f->tuner);
     ses_word_stack_free(f->words);
     ses_examples_free(f->own_train);
+    ses_examples_free(f->whole_train);
     ses_examples_free(f->own_eval);
     ses_examples_free(f->base_labels);
     ses_eval_report_free(&f->report);

@@ -17,6 +17,23 @@ static const ses_opt opt[] = {
           "training data: TSV, CSV, JSON lines; tag: CoNLL columns; answer: SQuAD JSON. Repeated: one "
           "encoder learns several tasks, and --task, --eval and the options of data and task apply to the "
           "--train before them" },
+    { .name = "train-size",
+      .type = SES_OPT_INT,
+      .offset = AT(o.train_size),
+      .def = "0",
+      .zero_word = "all",
+      .min = 0,
+      .max = 1e12,
+      .help = "train on N random examples, classes in proportion, drawn by --seed; the examples of a "
+              "smaller N are among them" },
+    { .name = "shots",
+      .type = SES_OPT_INT,
+      .offset = AT(o.shots),
+      .def = "0",
+      .zero_word = "all",
+      .min = 0,
+      .max = 1e12,
+      .help = "instead: N random examples of each class; tag: N sentences with each entity type" },
     { .name = "eval",
       .type = SES_OPT_TEXT,
       .offset = AT(o.eval),

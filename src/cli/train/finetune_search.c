@@ -1,5 +1,6 @@
 /* finetune --grid, --seeds: one run per combination of values and seed, in subfolders; a table at the end. */
 #define _POSIX_C_SOURCE 200809L
+#include "command_text.h"
 #include "finetune_command.h"
 #include "train_monitor.h"
 
@@ -46,16 +47,6 @@ typedef struct search {
 
 /* ---- planning ---- */
 
-/* list: "a|b|c" */
-static bool is_in_list(const char *word, const char *list)
-{
-    const char *item;
-    size_t n;
-    for (size_t i = 0; ses_list_at(list, i, &item, &n); i++)
-        if (ses_equal(item, n, word)) return true;
-    return false;
-}
-
 static bool find_option(const char *name, ses_opt *out, ses_err *e)
 {
     const ses_command *c = &ses_command_finetune;
@@ -65,7 +56,7 @@ static bool find_option(const char *name, ses_opt *out, ses_err *e)
         ses_suggest_offer(&s, o->name, strlen(o->name));
         if (strcmp(o->name, name)) continue;
         if (o->type != SES_OPT_LIST &&
-            !is_in_list(name, "task|output|log|tensorboard|seeds|resume|overwrite|json|metric|eval")) {
+            !ses_list_has("task|output|log|tensorboard|seeds|resume|overwrite|json|metric|eval", name)) {
             *out = *o;
             return true;
         }
@@ -190,22 +181,10 @@ static const char *const IRRELEVANT =
 
 static bool same_options(const ses_json *was, const ses_finetune_args *a, const char *dir, ses_err *e)
 {
-    ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
-    ses_options_put_json(ses_command_finetune.opt, ses_command_finetune.n_opt, a, w);
-    ses_json_doc *d = ses_json_writer_parse(w, e);
-    const ses_json *now = d ? ses_json_root(d) : NULL;
-    bool ok = d != NULL;
-    for (size_t i = 0; ok && i < ses_json_len(now); i++) {
-        const char *key = ses_json_key(now, i, NULL);
-        char x[200], y[200];
-        ses_json_value_text(x, sizeof x, ses_json_get(was, key));
-        ses_json_value_text(y, sizeof y, ses_json_at(now, i));
-        if (!is_in_list(key, IRRELEVANT) && strcmp(x, y))
-            ok = ses_fail(e, SES_EARG, "%s: was trained with %s %s, not %s; --overwrite repeats all runs",
-                          dir, key, x, y);
-    }
-    ses_json_free(d);
+    ses_command_text text;
+    if (!ses_command_text_make(&ses_command_finetune, a, &text, e)) return false;
+    bool ok = ses_settings_check(was, text.options, IRRELEVANT, dir, "--overwrite repeats all runs", e);
+    ses_command_text_free(&text);
     return ok;
 }
 
