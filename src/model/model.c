@@ -89,6 +89,7 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     m->store = ses_store_new(m->dev, e);
     if (m->store && m->adapter) ses_adapter_begin(m->adapter, m);
     if (!m->store || !declare_stacks(m, e)) return false;
+    if (m->adapter && !ses_adapter_stacks(m->adapter, m, e)) return false;
     m->first_head_param = ses_store_count(m->store);
     if (m->c.pooler.present && !m->c.pooler.no_dense)
         m->pooler = ses_dense_add(m->store, m->c.hidden, m->c.hidden, SES_BIAS, "pooler");
@@ -173,7 +174,7 @@ ses_model *ses_model_new(const ses_json *config, ses_device *dev, const ses_mode
     ses_model *m = ses_alloc(sizeof *m, e);
     if (!m) return NULL;
     m->dev = dev;
-    if (o.lora) ses_fail(e, SES_EARG, "a LoRA adapter needs pretrained weights");
+    if (o.lora) ses_fail(e, SES_EARG, "an adapter needs pretrained weights");
     if (!o.lora && ses_model_declare(m, config, &o, e) && init_random(m, &o, e)) return m;
     ses_model_free(m);
     return NULL;
@@ -186,7 +187,7 @@ static bool open_adapter(ses_model *m, const char *dir, const ses_model_options 
     if (!has_adapter && !o->lora) return true;
     if (o->lora && (!o->train || o->random_init))
         return ses_fail(e, SES_EARG,
-                        "%s: LoRA trains an adapter for pretrained weights: set train, and not random_init",
+                        "%s: an adapter is trained for pretrained weights: set train, and not random_init",
                         dir);
     if (o->lora && has_adapter)
         m->adapter = ses_adapter_continue(dir, o->base, o->lora->dropout, e);

@@ -18,7 +18,14 @@ typedef struct ses_dense {
     ses_weight_layout layout;
     ses_tensor *lora_a, *lora_b; /* LoRA matrices [rank, in], [out, rank]; NULL: none */
     double lora_scale, lora_dropout;
+    ses_tensor *in_gain, *out_gain; /* IA3: factors of inputs [1, in], of outputs [out, 1]; NULL: none */
 } ses_dense;
+
+/* Does an adapter that is not merged change the layer? */
+static inline bool ses_dense_has_adapter(const ses_dense *d)
+{
+    return d->lora_a || d->in_gain || d->out_gain;
+}
 
 typedef struct ses_norm {
     ses_tensor *gain, *bias; /* bias NULL: an RMS norm */

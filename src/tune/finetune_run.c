@@ -164,7 +164,7 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
     if (o->vectors && !o->config)
         return ses_fail(e, SES_EUSAGE,
                         "vectors are the first token vectors of a new model: set a config, too");
-    if (o->open_model && o->transfer.adapter == SES_ADAPT_LORA)
+    if (o->open_model && ses_transfer_has_adapter(&o->transfer))
         return ses_fail(e, SES_EUSAGE, "an open model gets no adapter: open it with one");
     return ses_transfer_check(&o->transfer, o->model, task->head && task->head->allows_custom, e);
 }
@@ -248,7 +248,7 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_options *o = &f->o;
     ses_finetuner_options t = ses_finetuner_options_from(&o->task, f->task, &f->spec);
-    t.lora = ses_transfer_lora(&o->transfer, &f->lora);
+    t.lora = ses_transfer_adapter(&o->transfer, &f->adapter);
     t.model = o->open_model;
     const ses_json *config = ses_finetune_base_config(f);
     const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);

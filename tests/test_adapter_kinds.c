@@ -1,0 +1,111 @@
+/* Adapters of other kinds than LoRA against the peft library (fixtures/adapter_kinds, made by
+ * adapter_kinds.py): its adapters open with its outputs, training takes the same steps, and saved adapters
+ * have its bytes. */
+#define _DEFAULT_SOURCE /* mkdtemp */
+#include "adapter_fixture.h"
+#include "base/alloc.h"
+#include "base/dir.h"
+#include "base/file.h"
+
+#include <unistd.h>
+
+static char tmp[] = "/tmp/sesame-kinds-XXXXXX";
+
+typedef struct kind_case {
+    const char *name, *base;
+    ses_adapter_options o;
+} kind_case;
+
+static const kind_case cases[] = {
+    { "ia3-bert", "adapters/bert/base", { .kind = "ia3" } },
+    { "ia3-gpt2", "adapters/gpt2/base", { .kind = "ia3" } },
+    { "ia3-t5", "adapters/t5/base", { .kind = "ia3" } },
+    { "bitfit-bert", "adapters/bert/base", { .kind = "bitfit" } },
+};
+
+static char *file_of(const char *dir, size_t *n, ses_err *e)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/adapter_model.safetensors", dir);
+    return ses_file_read(path, 1 << 20, n, e);
+}
+
+/* The adapter of a folder, opened to be trained further and saved again: the same bytes. */
+static void round_trip(const char *from, ses_device *dev)
+{
+    ses_err e = { 0 };
+    char out[64];
+    size_t n = 0, m = 0;
+    ses_adapter_options any = { .kind = "lora" }; /* the folder has its own kind */
+    ses_model *model = ses_model_open(from, dev, &(ses_model_options){ .train = true, .lora = &any }, &e);
+    snprintf(out, sizeof out, "%s/again", tmp);
+    CHECK_MSG(model && ses_model_save(model, out, &(ses_save_options){ .dtype = SES_F32, .overwrite = true }, &e),
+              "%s", e.msg);
+    char *a = file_of(from, &n, &e), *b = file_of(out, &m, &e);
+    CHECK_MSG(a && b && n == m && !memcmp(a, b, n), "%s: %zu bytes, %zu after a round trip", from, n, m);
+    ses_free(a), ses_free(b);
+    ses_model_free(model);
+}
+
+/* Trains from the values in `from` to those in `to`. */
+static void train(const kind_case *c, const char *base, const char *from, const char *to, const run *r,
+                  ses_device *dev)
+{
+    ses_err e = { 0 };
+    double apart;
+    char out[64];
+    const ses_json *config = ses_json_get(ses_json_root(r->doc), "class");
+    ses_model_options o = { .train = true, .new_heads = true, .lora = &c->o };
+    o.class_name = ses_json_string(config, NULL);
+    ses_model *m = ses_model_open(base, dev, &o, &e);
+    if (!CHECK_MSG(m, "%s", e.msg)) return;
+    CHECK_MSG(pass(m, from, true, &apart, &e) && apart == 0, "apart %g %s", apart, e.msg);
+    ses_optim_options options;
+    ses_optim_defaults("adamw", &options, &e);
+    options.lr = r->rate;
+    ses_optim *opt = ses_optim_new(ses_model_store(m), &options, &e);
+    ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, &e);
+    for (size_t i = 0; opt && t && i < ses_json_len(r->losses); i++) step(m, t, opt, r, i, &e);
+    CHECK_MSG(pass(m, to, false, &apart, &e) && apart < 1e-4, "apart %g %s", apart, e.msg);
+    snprintf(out, sizeof out, "%s/out", tmp);
+    CHECK_MSG(ses_model_save(m, out, &(ses_save_options){ .dtype = SES_F32, .overwrite = true }, &e), "%s",
+              e.msg);
+    ses_model *again = ses_model_open(out, dev, NULL, &e);
+    double d = again ? logits_apart(again, dev, r, &e) : INFINITY;
+    CHECK_MSG(d < 2e-4, "%s: logits %g apart: %s", c->name, d, e.msg);
+    ses_model_free(again);
+    ses_tape_free(t);
+    ses_optim_free(opt);
+    ses_model_free(m);
+}
+
+static void one(const kind_case *c, ses_device *dev)
+{
+    char base[96], start[96], adapter[96], path[96];
+    ses_err e = { 0 };
+    run r = { 0 };
+    snprintf(base, sizeof base, "tests/fixtures/%s", c->base);
+    snprintf(start, sizeof start, "tests/fixtures/adapter_kinds/%s/start", c->name);
+    snprintf(adapter, sizeof adapter, "tests/fixtures/adapter_kinds/%s/adapter", c->name);
+    snprintf(path, sizeof path, "tests/fixtures/adapter_kinds/%s/run.json", c->name);
+    printf("%s\n", c->name);
+    if (!CHECK_MSG(read_run(&r, path, &e), "%s", e.msg)) return;
+    ses_model *m = ses_model_open(adapter, dev, NULL, &e);
+    double d = m ? logits_apart(m, dev, &r, &e) : INFINITY;
+    CHECK_MSG(d < 1e-5, "%s: logits %g apart: %s", c->name, d, e.msg);
+    ses_model_free(m);
+    if (c->o.kind) train(c, base, start, adapter, &r, dev);
+    round_trip(adapter, dev);
+    ses_json_free(r.doc);
+}
+
+int main(void)
+{
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", NULL, &e);
+    if (!dev || !mkdtemp(tmp)) return 1;
+    for (size_t i = 0; i < SES_LEN(cases); i++) one(&cases[i], dev);
+    ses_dir_remove(tmp, &e);
+    ses_device_free(dev);
+    return check_report();
+}
