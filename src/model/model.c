@@ -325,7 +325,12 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
     if (!ses_model_check_hooks(m, b, request, e)) return false;
     if (b->cache && ses_tape_recording(t))
         return ses_fail(e, SES_EARG, "a recording tape cannot use a KV cache: it has no gradients");
+    ses_virtual_batch v = { 0 };
+    if (!ses_virtual_batch_make(m, t, &b, &request, &v, e)) return false;
     ses_forward_ctx p = { .tape = t, .c = &m->c, .input_c = m->stack[0].c, .batch = b, .request = request };
+    p.virtual_rows = v.virtual_rows;
+    p.in_shift = m->stack[0].virt.keys ? m->stack[0].virt.tokens : 0;
+    p.target_shift = m->stack[1].virt.keys ? m->stack[1].virt.tokens : 0;
     ses_forward_begin(&p, 14 * (size_t)m->stack[0].depth + 13 * (size_t)m->stack[1].depth + 16);
     ses_state at = run_stacks(m, &p);
     size_t n;
@@ -344,6 +349,7 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
         out->head[i] = (ses_head_output){ use[i].head->name, use[i].output, p.loss };
         loss = loss && p.loss ? ses_add(t, loss, p.loss) : loss ? loss : p.loss;
     }
+    if (v.tokens) ses_virtual_batch_shrink(&v, t, p.item, p.n);
     out->loss = loss, out->item = p.item, out->n = p.n, out->mem_cu_seqlens = p.mem_cu_seqlens;
     bool ok = ses_tape_ok(t, e);
     if (b->cache) ses_cache_end(&p, ok);
@@ -411,8 +417,16 @@ static int64_t max_tokens(const ses_config *c)
     return c->position.max + c->position.extra_rows - c->position.offset;
 }
 
-int64_t ses_model_max_tokens(const ses_model *m) { return max_tokens(m->stack[0].c); }
-int64_t ses_model_max_target_tokens(const ses_model *m) { return max_tokens(&m->c); }
+int64_t ses_model_max_tokens(const ses_model *m)
+{
+    return max_tokens(m->stack[0].c) - m->stack[0].virt.tokens;
+}
+
+int64_t ses_model_max_target_tokens(const ses_model *m)
+{
+    return max_tokens(&m->c) - m->stack[has_decoder(m)].virt.tokens;
+}
+
 int64_t ses_model_vocab_size(const ses_model *m) { return m->c.vocab; }
 int64_t ses_model_source_vocab_size(const ses_model *m) { return m->stack[0].c->vocab; }
 int64_t ses_model_state_size(const ses_model *m) { return m->c.rnn.state; }

@@ -335,6 +335,20 @@ bool ses_model_find_label(const ses_model *m, ses_string text, int64_t *label, s
 /* batch.c: validates a batch. */
 bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e);
 
+/* virtual_batch.c: a batch with virtual tokens before its sequences. */
+typedef struct ses_virtual_batch {
+    ses_batch batch;
+    ses_output_request request;
+    const int32_t *virtual_rows; /* [batch.tokens]; NULL: the batch is unchanged */
+    int32_t *token;              /* [tokens]: the place of each token in the new batch */
+    int64_t tokens;              /* of the former batch; 0: the batch is unchanged */
+} ses_virtual_batch;
+/* Replaces *b and *r, if the model has virtual tokens, by those of v, which must outlive the pass. */
+bool ses_virtual_batch_make(const ses_model *m, ses_tape *t, const ses_batch **b,
+                            const ses_output_request **r, ses_virtual_batch *v, ses_err *e);
+/* Removes virtual tokens from outputs by token. */
+void ses_virtual_batch_shrink(const ses_virtual_batch *v, ses_tape *t, ses_output *item, size_t n);
+
 /* model_hooks.c: validates captures and edits; the batch is valid. */
 bool ses_model_check_hooks(const ses_model *m, const ses_batch *b, const ses_output_request *r, ses_err *e);
 

@@ -23,8 +23,9 @@ static bool trains(const char *name) { return ses_adapter_name_ends(name, "bias"
 static bool end(ses_adapter *a, ses_err *e)
 {
     const ses_store *s = a->declaring->store;
+    if (!a->is_new) return true;
     for (size_t i = 0; i < ses_store_count(s); i++)
-        if (trains(ses_store_at(s, i)->name)) return true;
+        if (ses_store_at(s, i)->role == SES_PARAM_TRAINED && trains(ses_store_at(s, i)->name)) return true;
     return ses_fail(e, SES_EARG, "BitFit trains biases, and %s has none here: choose another adapter",
                     a->declaring->desc->name);
 }

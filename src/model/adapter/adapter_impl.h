@@ -43,8 +43,15 @@ typedef struct ses_adapter_desc {
     bool (*merge)(ses_adapter *a, ses_model *m, const ses_adapter_target *d, ses_tensor *w, ses_tensor *bias,
                   bool check_only, ses_err *e);
     bool merges_bias; /* merge also changes the bias */
-    /* The name in the file of a parameter "adapter.*"; *skip: it is not stored. */
+    /* The name in the file of a parameter "adapter.*"; NULL: none. */
     const char *(*tensor_name)(const char *name);
+    /* Adds tensors that are no parameters to the file; values that must live until it is written: in mem. */
+    bool (*save)(const ses_model *m, ses_safetensors_writer *w, ses_arena *mem, ses_err *e);
+    /* Virtual tokens computed in training: hidden layers, activation. */
+    struct {
+        int64_t hidden;
+        ses_act act;
+    } mlp;
     /* Writes its keys of adapter_config.json; required. */
     void (*put)(const ses_model *m, const ses_adapter *a, ses_json_writer *w);
 } ses_adapter_desc;

@@ -112,16 +112,24 @@ bool ses_adapter_check_targets(ses_adapter *a, const char *defaults, ses_err *e)
     return true;
 }
 
-/* The shortest name that selects this layer and no layer without an adapter; peft matches names by their
- * end. */
-static const char *target_name(const ses_adapter *a, const ses_adapter_target *d,
-                               bool (*in)(const ses_adapter_target *d))
+/* Does the name select a layer that is not among the targets? */
+static bool selects_others(const ses_adapter *a, const char *name, bool (*in)(const ses_adapter_target *d))
 {
     for (size_t i = 0; i < a->n; i++)
         if (!(a->dense[i].chosen && (!in || in(&a->dense[i]))) &&
-            !strcmp(last_of(a->dense[i].hf_name), last_of(d->hf_name)))
-            return d->hf_name;
-    return last_of(d->hf_name);
+            ses_adapter_name_ends(a->dense[i].hf_name, name, strlen(name)))
+            return true;
+    return false;
+}
+
+/* The shortest name that selects this layer and no other than targets; peft matches names by their end. */
+static const char *target_name(const ses_adapter *a, const ses_adapter_target *d,
+                               bool (*in)(const ses_adapter_target *d))
+{
+    const char *name = last_of(d->hf_name);
+    while (name > d->hf_name && selects_others(a, name, in))
+        for (name--; name > d->hf_name && name[-1] != '.';) name--;
+    return name;
 }
 
 void ses_adapter_put_targets(const ses_adapter *a, const char *key, bool (*in)(const ses_adapter_target *d),
