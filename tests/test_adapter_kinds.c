@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/dir.h"
 #include "base/file.h"
+#include "sesame/cache.h"
 
 #include <unistd.h>
 
@@ -114,6 +115,63 @@ static void train(const kind_case *c, const char *base, const char *from, const 
     ses_model_free(m);
 }
 
+/* Logits of the decoder's tokens to rows from `row` on of [tokens, vocabulary]. cache NULL: none. */
+static bool cached_logits(const ses_model *m, ses_device *dev, ses_cache *cache, ses_batch b, ses_real *to,
+                          int64_t row, ses_err *e)
+{
+    ses_outputs out;
+    ses_tape *t = ses_tape_new(dev, NULL, e);
+    b.cache = cache;
+    bool ok = t && ses_model_forward(m, t, &b, &(ses_output_request){ .logits = true }, &out, e);
+    const ses_output *logits = ok ? ses_outputs_find(&out, "logits") : NULL;
+    int64_t width = ses_model_vocab_size(m);
+    if (logits) memcpy(to + row * width, logits->tensor->f, (size_t)ses_count(logits->tensor) * sizeof *to);
+    ses_tape_free(t);
+    return logits != NULL;
+}
+
+/* Feeds the first sequence of the run to a cache in pieces, twice with a trim between, beside another
+ * sequence's slot: the logits have the bits of one pass. */
+static void cached(const ses_model *m, ses_device *dev, const run *r)
+{
+    enum { FIRST = 2, LEN = 5, VOCAB = 20 };
+    static const int32_t ids[LEN] = { 2, 6, 4, 9, 3 }, one_token[] = { 0, 1 }, first[] = { 0, FIRST },
+                         whole[] = { 0, LEN }, slot[] = { 1 };
+    ses_err e = { 0 };
+    bool pair = r->batch.target_cu_seqlens != NULL;
+    ses_real want[LEN * VOCAB], got[LEN * VOCAB];
+    ses_cache *a = ses_cache_new(m, 2, LEN, &e), *b = ses_cache_new(m, 2, LEN, &e);
+    if (!CHECK_MSG(a && b, "%s", e.msg)) return;
+    CHECK(ses_cache_capacity(a) == LEN);
+    ses_batch x = { .seqs = 1, .slots = slot };
+    x.tokens = LEN, x.cu_seqlens = whole, x.ids = ids;
+    if (pair) x.target_cu_seqlens = whole, x.target_ids = ids;
+    CHECK_MSG(cached_logits(m, dev, NULL, x, want, 0, &e) && cached_logits(m, dev, a, x, got, 0, &e), "%s",
+              e.msg);
+    CHECK(!memcmp(got, want, sizeof got)); /* without and with a cache */
+    CHECK(ses_cache_len(a, 1) == LEN && !ses_cache_len(a, 0));
+    for (int turn = 0; turn < 2; turn++) {
+        memset(got, 0, sizeof got);
+        for (int32_t at = 0; at < LEN; at += at ? 1 : FIRST) {
+            const int32_t *cu = at ? one_token : first;
+            ses_batch y = { .seqs = 1, .slots = slot, .tokens = cu[1], .cu_seqlens = cu, .ids = ids + at };
+            if (pair) {
+                y.target_cu_seqlens = cu, y.target_ids = ids + at, y.cu_seqlens = whole, y.tokens = LEN;
+                y.ids = at ? NULL : ids;
+            }
+            CHECK_MSG(cached_logits(m, dev, b, y, got, at, &e), "%s", e.msg);
+            CHECK(ses_cache_len(b, 1) == at + cu[1]);
+        }
+        CHECK(!memcmp(got, want, sizeof got));
+        ses_cache_trim(b, 1, 0);
+        CHECK(!ses_cache_len(b, 1));
+    }
+    /* beams: a slot copied to another continues as the first would */
+    static const int32_t to[] = { 0 }, from[] = { 1 };
+    CHECK_MSG(ses_cache_reorder(a, 1, to, from, &e) && ses_cache_len(a, 0) == LEN, "%s", e.msg);
+    ses_cache_free(a), ses_cache_free(b);
+}
+
 static void one(const kind_case *c, ses_device *dev)
 {
     char base[96], start[96], adapter[96], path[96];
@@ -128,6 +186,7 @@ static void one(const kind_case *c, ses_device *dev)
     ses_model *m = ses_model_open(adapter, dev, &(ses_model_options){ .class_name = class_of(adapter) }, &e);
     double d = m ? logits_apart(m, dev, &r, &e) : INFINITY;
     CHECK_MSG(d < 1e-5, "%s: logits %g apart: %s", c->name, d, e.msg);
+    if (m && (class_of(adapter) || r.batch.target_cu_seqlens)) cached(m, dev, &r);
     ses_model_free(m);
     train(c, base, start, adapter, &r, dev);
     round_trip(adapter, dev);

@@ -45,6 +45,7 @@ ses_finetune_options ses_finetune_defaults(void)
         .transfer = { .adapter = SES_ADAPT_AUTO,
                       .lora_rank = 8,
                       .lora_alpha = 16,
+                      .virtual_tokens = 20,
                       .layer_decay = 1,
                       .dropout = -1,
                       .attention_dropout = -1,

@@ -93,6 +93,11 @@ static int kind_named(const char *name)
 
 static bool has_targets(int kind) { return kind == SES_ADAPT_LORA || kind == SES_ADAPT_IA3; }
 
+static bool has_virtual_tokens(int kind)
+{
+    return kind == SES_ADAPT_PROMPT || kind == SES_ADAPT_PTUNING || kind == SES_ADAPT_PREFIX;
+}
+
 bool ses_transfer_check(const ses_transfer_options *o, const char *model, bool allows_head, ses_err *e)
 {
     bool adapter = ses_transfer_has_adapter(o);
@@ -107,6 +112,8 @@ bool ses_transfer_check(const ses_transfer_options *o, const char *model, bool a
                         (int)kind.n, kind.p);
     if (!has_targets(o->adapter) && o->lora_targets)
         return ses_fail(e, SES_EUSAGE, "lora-targets needs adapter lora or ia3");
+    if (o->projection && o->adapter != SES_ADAPT_PREFIX && o->adapter != SES_ADAPT_PTUNING)
+        return ses_fail(e, SES_EUSAGE, "projection needs adapter prefix or ptuning");
     if (o->head == SES_HEAD_DEFAULT && o->head_sizes) return ses_fail(e, SES_EUSAGE, "head-sizes needs head");
     if (o->head != SES_HEAD_DEFAULT && !allows_head)
         return ses_fail(e, SES_EUSAGE, "head applies to classify, multi_label, regress and tag only");
@@ -117,13 +124,17 @@ bool ses_transfer_check(const ses_transfer_options *o, const char *model, bool a
 
 const ses_adapter_options *ses_transfer_adapter(const ses_transfer_options *o, ses_transfer_adapter_of *a)
 {
+    enum { DEFAULT_PROJECTION = 128 };
     ses_string kind = kind_name(o->adapter);
     snprintf(a->kind, sizeof a->kind, "%.*s", (int)kind.n, kind.p);
     a->o = (ses_adapter_options){ .rank = o->lora_rank,
                                   .alpha = o->lora_alpha,
                                   .dropout = o->lora_dropout,
                                   .targets = o->lora_targets,
-                                  .kind = a->kind };
+                                  .kind = a->kind,
+                                  .virtual_tokens = o->virtual_tokens,
+                                  .projection = o->projection };
+    if (o->adapter == SES_ADAPT_PTUNING && !a->o.projection) a->o.projection = DEFAULT_PROJECTION;
     return ses_transfer_has_adapter(o) ? &a->o : NULL;
 }
 
@@ -145,6 +156,7 @@ bool ses_transfer_continue(ses_transfer_options *o, const ses_model *m, ses_err 
                         "the model is an adapter of the kind %s, which is trained further: adapter cannot be "
                         "%.*s; merge it first (sesame convert) to train another adapter",
                         a->kind, (int)kind_name(o->adapter).n, kind_name(o->adapter).p);
+    if (has_virtual_tokens(o->adapter)) o->virtual_tokens = a->virtual_tokens, o->projection = a->projection;
     if (o->adapter != SES_ADAPT_LORA) return true;
     if ((o->lora_rank != a->rank && o->lora_rank != plain.lora_rank) ||
         (o->lora_alpha != a->alpha && o->lora_alpha != plain.lora_alpha) ||
@@ -206,6 +218,10 @@ void ses_transfer_put_settings(const ses_transfer_options *o, ses_json_writer *w
     ses_json_member_real(w, "classifier_dropout", o->classifier_dropout);
     if (has_targets(o->adapter)) ses_json_member_string(w, "lora_targets", o->lora_targets);
     if (o->adapter > SES_ADAPT_AUTO) ses_json_member_int(w, "adapter", o->adapter);
+    if (has_virtual_tokens(o->adapter)) {
+        ses_json_member_int(w, "virtual_tokens", o->virtual_tokens);
+        ses_json_member_int(w, "projection", o->projection);
+    }
     if (o->adapter != SES_ADAPT_LORA) return;
     ses_json_member_int(w, "lora_rank", o->lora_rank);
     ses_json_member_real(w, "lora_alpha", o->lora_alpha);
