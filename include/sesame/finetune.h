@@ -115,8 +115,16 @@ typedef struct ses_finetune_task_options {
 typedef enum {
     SES_ADAPT_NONE, /* all weights are trained; the adapter of an adapter folder is merged first */
     SES_ADAPT_LORA, /* a new adapter, or the adapter of an adapter folder */
-    SES_ADAPT_AUTO  /* SES_ADAPT_LORA for an adapter folder, else SES_ADAPT_NONE */
+    SES_ADAPT_AUTO, /* the kind of an adapter folder's adapter, else SES_ADAPT_NONE */
+    SES_ADAPT_IA3,
+    SES_ADAPT_BITFIT,
+    SES_ADAPT_PROMPT,
+    SES_ADAPT_PTUNING,
+    SES_ADAPT_PREFIX,
+    SES_ADAPT_LAST = SES_ADAPT_PREFIX
 } ses_adapter_kind;
+/* The names of ses_adapter_kind. */
+#define SES_ADAPTER_KINDS "none|lora|auto|ia3|bitfit|prompt|ptuning|prefix"
 
 typedef enum {
     SES_HEAD_DEFAULT, /* the model's own kind */
@@ -129,10 +137,10 @@ typedef enum {
 
 /* Which parameters are trained, and how fast. */
 typedef struct ses_transfer_options {
-    int adapter; /* ses_adapter_kind: LoRA trains low-rank matrices and the head only */
+    int adapter; /* ses_adapter_kind: only an adapter and the head are trained */
     int64_t lora_rank;
     double lora_alpha, lora_dropout; /* scaling: alpha / rank */
-    const char *lora_targets;        /* layers, ',' between; NULL: attention queries and values */
+    const char *lora_targets;        /* layers of LoRA or IA3, ',' between; NULL: see ses_adapter_options */
     double layer_decay;              /* learning-rate ratio between adjacent layers; 1: equal rates */
     const char *freeze;     /* "N": freeze embeddings and the N-1 lowest layers; "all": train only the head */
     bool unfreeze;          /* train the head first, unfreeze one more layer each epoch (ULMFiT) */
@@ -142,6 +150,8 @@ typedef struct ses_transfer_options {
     const char *layers;     /* feed it these, as "9-12" or "-1": 0 is the embeddings; NULL: the last */
     int combine;            /* several layers: 0 mean, 1 sum, 2 concatenation (needs `head`) */
     double dropout, attention_dropout, classifier_dropout; /* negative: as in config.json */
+    int64_t virtual_tokens; /* adapters prompt, ptuning, prefix */
+    int64_t projection;     /* prefix, ptuning: see ses_adapter_options; 0: none, of ptuning 128 */
 } ses_transfer_options;
 
 /* Learning rate of taggers of words unless another one is given by name. */

@@ -146,6 +146,8 @@ static bool save_weights(const ses_model *m, const char *dir, const ses_save_opt
     if (!w || !ses_safetensors_writer_add_meta(w, "format", "pt", e)) goto done;
     for (size_t i = 0; i < n; i++)
         if (!add_param(m, i, o, w, &from[i], &mem, e)) goto done;
+    if (ses_adapter_is_new(m->adapter) && m->adapter->desc->save && !m->adapter->desc->save(m, w, &mem, e))
+        goto done;
     if (ses_adapter_is_new(m->adapter))
         ok = save_adapter(m, w, dir, o, e);
     else
@@ -194,5 +196,10 @@ bool ses_model_save(const ses_model *m, const char *dir, const ses_save_options 
     if (o.dtype != SES_F32 && o.dtype != SES_F16 && o.dtype != SES_BF16 && o.dtype != SES_I8)
         return ses_fail(e, SES_EARG, "weights can be saved as F32, F16, BF16 or I8, not as %s",
                         ses_dtype_name(o.dtype));
+    const char *unmerged = ses_adapter_is_new(m->adapter) ? NULL : ses_adapter_unmerged(m->adapter);
+    if (unmerged)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "%s cannot be merged into the weights of a model: keep its folder as an adapter",
+                        unmerged);
     return ses_dir_make(dir, e) && save_weights(m, dir, &o, e) && save_config(m, dir, &o, e);
 }

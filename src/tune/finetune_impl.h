@@ -54,7 +54,7 @@ struct ses_finetune {
     ses_batches *batches;
     ses_batch_source source; /* batches, or in turns with unlabeled ones */
     ses_layer_groups layers;
-    ses_lora lora;
+    ses_transfer_adapter_of adapter;
     ses_teacher teacher;
     ses_cross_view *cross_view; /* o.unlabeled; NULL: none */
     ses_mixture *mixture;       /* o.also: all data sets, this one is the first; NULL: one data set */

@@ -48,6 +48,7 @@ ses_finetune_options ses_finetune_defaults(void)
         .transfer = { .adapter = SES_ADAPT_AUTO,
                       .lora_rank = 8,
                       .lora_alpha = 16,
+                      .virtual_tokens = 20,
                       .layer_decay = 1,
                       .dropout = -1,
                       .attention_dropout = -1,
@@ -173,7 +174,7 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
     if (o->vectors && !o->config)
         return ses_fail(e, SES_EUSAGE,
                         "vectors are the first token vectors of a new model: set a config, too");
-    if (o->open_model && o->transfer.adapter == SES_ADAPT_LORA)
+    if (o->open_model && ses_transfer_has_adapter(&o->transfer))
         return ses_fail(e, SES_EUSAGE, "an open model gets no adapter: open it with one");
     if (o->task.both_orders && !o->task.inputs)
         return ses_fail(e, SES_EUSAGE, "both-orders is a setting of inputs gpt1: set both");
@@ -274,7 +275,7 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_options *o = &f->o;
     ses_finetuner_options t = ses_finetuner_options_from(&o->task, f->task, &f->spec);
-    t.lora = ses_transfer_lora(&o->transfer, &f->lora);
+    t.lora = ses_transfer_adapter(&o->transfer, &f->adapter);
     t.model = o->open_model;
     const ses_json *config = ses_finetune_base_config(f);
     const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);

@@ -33,38 +33,14 @@ static ses_json_doc *load(const char *dir, const char *name, ses_err *e)
     return d;
 }
 
+ses_json_doc *ses_adapter_config_load(const char *dir, ses_err *e)
+{
+    return load(dir, SES_ADAPTER_CONFIG, e);
+}
+
 bool ses_model_is_adapter(const char *dir) { return ses_adapter_folder_is(dir); }
 
 /* ---- reading ---- */
-
-/* Rejects peft options that change the computation and are not implemented. */
-static bool check_supported(const ses_json *c, ses_err *e)
-{
-    static const char *const off[] = { "use_dora", "use_qalora", "use_bdlora", "lora_bias" };
-    static const char *const empty[] = { "alpha_pattern", "layer_replication", "target_parameters",
-                                         "trainable_token_indices", "alora_invocation_tokens" };
-    const char *type = ses_json_string(ses_json_get(c, "peft_type"), NULL);
-    const ses_json *init = ses_json_get(c, "init_lora_weights");
-    const char *how = ses_json_string(init, NULL);
-    bool on = false;
-    if (!type || strcmp(type, "LORA"))
-        return ses_fail(e, SES_EUNSUPPORTED, "\"peft_type\" is %s%s%s, expected \"LORA\"", type ? "\"" : "",
-                        type ? ses_quoted_of(type, strlen(type)).s : "missing or not a string",
-                        type ? "\"" : "");
-    for (size_t i = 0; i < SES_LEN(off); i++)
-        if (ses_json_bool(ses_json_get(c, off[i]), &on) && on)
-            return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is true: only plain LoRA is supported", off[i]);
-    for (size_t i = 0; i < SES_LEN(empty); i++)
-        if (ses_json_len(ses_json_get(c, empty[i])))
-            return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is not empty: only plain LoRA is supported",
-                            empty[i]);
-    if (how && strcmp(how, "gaussian"))
-        return ses_fail(
-            e, SES_EUNSUPPORTED,
-            "\"init_lora_weights\" is \"%s\", which changes the base model's weights: not supported",
-            ses_quoted_of(how, strlen(how)).s);
-    return true;
-}
 
 static char *base_of(const ses_json *c, const char *dir, const char *base, ses_err *e)
 {
@@ -84,19 +60,12 @@ bool ses_adapter_read_config(ses_adapter *a, const char *dir, const char *base, 
 {
     ses_json_doc *d = load(dir, SES_ADAPTER_CONFIG, e);
     const ses_json *c = d ? ses_json_root(d) : NULL;
-    bool ok = d != NULL;
-    if (ok && !check_supported(c, e)) ok = ses_wrap(e, "%s/" SES_ADAPTER_CONFIG, dir);
-    if (ok && !ses_json_real(ses_json_get(c, "lora_alpha"), &a->lora.alpha))
-        ok = ses_fail(e, SES_EFORMAT, "%s/" SES_ADAPTER_CONFIG ": \"lora_alpha\" is missing or not a number",
-                      dir);
-    if (ok) {
-        ses_json_bool(ses_json_get(c, "use_rslora"), &a->use_rslora);
-        a->lora.rank = 1; /* each layer's rank follows from its tensors */
-        a->base = base_of(c, dir, base, e);
-        ok = a->base != NULL;
-    }
+    a->desc = d ? ses_adapter_kind_of(c, e) : NULL;
+    bool ok = a->desc && a->desc->read(a, c, e);
+    if (d && !ok) ses_wrap(e, "%s/" SES_ADAPTER_CONFIG, dir);
+    if (ok) a->base = base_of(c, dir, base, e);
     ses_json_free(d);
-    return ok;
+    return ok && a->base;
 }
 
 /* ---- the config of a folder ---- */
@@ -127,7 +96,7 @@ static int64_t count_labels(const char *dir)
     int64_t smallest = 0;
     for (size_t i = 0; f && i < ses_safetensors_count(f); i++) {
         const ses_tensor_entry *x = ses_safetensors_at(f, i);
-        if (x->rank != 2 || strstr(x->name, ".lora_")) continue;
+        if (x->rank != 2 || !ses_adapter_is_head(x->name)) continue;
         if (!smallest || x->dim[0] < smallest) smallest = x->dim[0];
     }
     ses_safetensors_free(f);
@@ -197,42 +166,12 @@ ses_json_doc *ses_model_config_open(const char *dir, const char *base, ses_err *
 
 /* ---- writing ---- */
 
-static const char *last_of(const char *module)
-{
-    const char *dot = strrchr(module, '.');
-    return dot ? dot + 1 : module;
-}
-
-/* The shortest name that selects this layer and no layer without an adapter; peft matches names by their
- * end. */
-static const char *target_name(const ses_adapter *a, const ses_lora_target *d)
-{
-    for (size_t i = 0; i < a->n; i++)
-        if (!a->dense[i].has_lora && !strcmp(last_of(a->dense[i].hf_name), last_of(d->hf_name)))
-            return d->hf_name;
-    return last_of(d->hf_name);
-}
-
-static void put_targets(const ses_adapter *a, ses_json_writer *w)
-{
-    ses_json_member_array(w, "target_modules");
-    for (size_t i = 0; i < a->n; i++) {
-        if (!a->dense[i].has_lora) continue;
-        const char *name = target_name(a, &a->dense[i]);
-        bool listed = false;
-        for (size_t j = 0; j < i && !listed; j++)
-            listed = a->dense[j].has_lora && !strcmp(target_name(a, &a->dense[j]), name);
-        if (!listed) ses_json_put_string(w, name);
-    }
-    ses_json_end_array(w);
-}
-
 /* A module that is trained and saved as a whole; for a head its outermost module. */
 static bool saved_module(const ses_model *m, size_t i, char *buf, size_t n)
 {
     const ses_param *p = ses_store_at(m->store, i);
     const char *prefix = ses_class_prefix(m);
-    if (p->role != SES_PARAM_TRAINED || strstr(p->name, ".lora_") || !ses_model_tensor_name(m, i, buf, n))
+    if (p->role != SES_PARAM_TRAINED || ses_adapter_owns(p->name) || !ses_model_tensor_name(m, i, buf, n))
         return false;
     char *end = strncmp(buf, prefix, strlen(prefix)) ? strchr(buf, '.') : strrchr(buf, '.');
     if (end) *end = 0;
@@ -275,35 +214,20 @@ char *ses_adapter_base_name(const char *base, const char *dir)
 
 static void put_config(const ses_model *m, ses_json_writer *w)
 {
-    static const char *const nothing[] = { "auto_mapping", "layer_replication", "layers_pattern",
-                                           "layers_to_transform" };
-    static const char *const empty[] = { "alpha_pattern", "loftq_config", "rank_pattern" };
     const ses_adapter *a = m->adapter;
     const ses_head *head = m->class->head[0].head;
     char *absolute = realpath(a->base, NULL); /* absolute: valid from any folder */
     ses_hub_name hub;
     bool is_hub = ses_hub_name_of_snapshot(absolute ? absolute : a->base, &hub);
     ses_json_begin_object(w);
-    ses_json_member_string(w, "peft_type", "LORA");
+    ses_json_member_string(w, "peft_type", a->desc->peft_type);
     ses_json_member_string(w, "task_type", head ? head->peft_task : "FEATURE_EXTRACTION");
     ses_json_member_string(w, "base_model_name_or_path", is_hub ? hub.id : absolute ? absolute : a->base);
     ses_json_member_string(w, "revision", is_hub ? hub.revision : NULL);
-    ses_json_member_int(w, "r", a->lora.rank);
-    ses_json_member_real(w, "lora_alpha", a->lora.alpha);
-    ses_json_member_real(w, "lora_dropout", a->lora.dropout);
-    put_targets(a, w);
-    put_saved(m, w);
-    ses_json_member_bool(w, "fan_in_fan_out", m->c.weights_in_out);
+    ses_json_member_string(w, "auto_mapping", NULL);
     ses_json_member_bool(w, "inference_mode", true);
-    ses_json_member_bool(w, "init_lora_weights", true);
-    ses_json_member_string(w, "bias", "none");
-    ses_json_member_bool(w, "use_dora", false);
-    ses_json_member_bool(w, "use_rslora", false);
-    for (size_t i = 0; i < SES_LEN(nothing); i++) ses_json_member_string(w, nothing[i], NULL);
-    for (size_t i = 0; i < SES_LEN(empty); i++) {
-        ses_json_member_object(w, empty[i]);
-        ses_json_end_object(w);
-    }
+    put_saved(m, w);
+    a->desc->put(m, a, w);
     ses_json_end_object(w);
     ses_free(absolute);
 }
