@@ -33,6 +33,8 @@ static void put_train(const ses_finetune *f, ses_json_writer *w)
     ses_run_log_put_results(&f->log, w);
     ses_json_member_int(w, "train_samples",
                         f->mixture ? ses_mixture_size(f->mixture) : ses_dataset_size(f->train.data));
+    if (f->train.n_shortened_words)
+        ses_json_member_int(w, "train_shortened_words", f->train.n_shortened_words);
 }
 
 static void put_eval(const ses_finetune *f, ses_json_writer *w)
@@ -42,6 +44,7 @@ static void put_eval(const ses_finetune *f, ses_json_writer *w)
     ses_json_member_real(w, "eval_runtime", f->eval_seconds);
     ses_json_member_real(w, "eval_predict_runtime", f->predict_seconds);
     ses_json_member_real(w, "eval_samples_per_second", (double)f->eval.n_rows / fmax(f->eval_seconds, 1e-9));
+    if (f->eval.n_shortened_words) ses_json_member_int(w, "eval_shortened_words", f->eval.n_shortened_words);
 }
 
 void ses_finetune_put_parts(const ses_finetune *f, bool train, bool eval, ses_json_writer *w)

@@ -33,6 +33,7 @@ typedef struct ses_finetune_set {
     size_t n_pending, pending_cap;
     int64_t n_truncated;         /* rows with more tokens than fit */
     int64_t n_lost_words;        /* tags: words without a token (truncated or empty) */
+    int64_t n_shortened_words;   /* words of which a model of characters reads the beginning only */
     struct ses_tag_words *words; /* taggers: features of the rows that are being encoded; or NULL */
 } ses_finetune_set;
 
@@ -244,9 +245,9 @@ bool ses_finetuner_add_sequence(ses_finetuner *t, ses_finetune_set *s, int32_t r
                                 ses_sequence *q, const int32_t *word, const ses_offset *byte_span,
                                 ses_err *e);
 /* unknown_words.c: sets q->chars and q->char_cu if the model reads the characters of words outside its
- * vocabulary; arrays on mem. */
-bool ses_finetuner_add_unknown_words(const ses_finetuner *t, const ses_input *in, const ses_encoding *k,
-                                     ses_sequence *q, ses_arena *mem, ses_err *e);
+ * vocabulary; arrays on mem. Counts s->n_shortened_words. */
+bool ses_finetuner_add_unknown_words(const ses_finetuner *t, ses_finetune_set *s, const ses_input *in,
+                                     const ses_encoding *k, ses_sequence *q, ses_arena *mem, ses_err *e);
 /* Tasks with `cols` logits per row: memory for them; the logits of a sequence to its row (a hook `collect`);
  * true and predicted labels. */
 bool ses_finetuner_begin_scores(const ses_finetune_set *s, size_t cols, ses_finetune_outputs *o, ses_err *e);

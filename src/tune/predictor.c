@@ -396,6 +396,7 @@ static bool run_group(row_stream *r, ses_examples *d, ses_err *e)
     r->all.n_rows += out->set.n_rows;
     r->all.n_truncated += out->set.n_truncated;
     r->all.n_lost_words += out->set.n_lost_words;
+    r->all.n_shortened_words += out->set.n_shortened_words;
     r->p->rows_before += (int64_t)out->set.n_rows;
     bool ok = r->s->on_predictions(r->s->ctx, out, e);
     ses_predictions_free(out);

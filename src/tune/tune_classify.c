@@ -17,7 +17,7 @@ static bool add_texts(ses_finetuner *t, const ses_labeled_example *r, int32_t ro
     if (!ses_encode(t->tokens, &in, &o, e)) return false;
     const ses_encoding *k = ses_encode_ctx_result(t->tokens);
     s->n_truncated += ses_encode_ctx_overflow_count(t->tokens) > 0;
-    bool ok = ses_finetuner_add_unknown_words(t, &in, k, q, &mem, e) &&
+    bool ok = ses_finetuner_add_unknown_words(t, s, &in, k, q, &mem, e) &&
               ses_finetuner_add_sequence(t, s, row, k, q, NULL, NULL, e);
     ses_arena_free(&mem);
     return ok;
