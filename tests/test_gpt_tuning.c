@@ -4,7 +4,7 @@
 #include "model/model_desc.h"
 #include "sesame/safetensors.h"
 #include "text/tokenizer_extend.h"
-#include "tune/gpt_tuning.h"
+#include "tune/gpt/gpt_tuning.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -144,7 +144,7 @@ typedef struct ses_transfer_options {
     double layer_decay;              /* learning-rate ratio between adjacent layers; 1: equal rates */
     const char *freeze;     /* "N": freeze embeddings and the N-1 lowest layers; "all": train only the head */
     bool unfreeze;          /* train the head first, unfreeze one more layer each epoch (ULMFiT) */
-    int head;               /* ses_transfer_head, classify and tag */
+    int head;               /* ses_transfer_head, classify, tag and answer */
     const char *head_sizes; /* widths of its hidden layers, ',' between; NULL: 256 */
     bool mix_layers;        /* feed the head a learned weighted sum of all layers (ELMo) */
     const char *layers;     /* feed it these, as "9-12" or "-1": 0 is the embeddings; NULL: the last */

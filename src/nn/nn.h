@@ -519,8 +519,8 @@ int64_t ses_head_width(const ses_config *c); /* width of the last hidden state *
 /* Dense layer, activation and norm between a hidden state and its scores; identity if the model has none. */
 void ses_prediction_head_add(ses_head_params *h, ses_store *s, const ses_config *c, const char *name);
 ses_tensor *ses_prediction_head_run(const ses_head_params *h, ses_forward_ctx *p, ses_tensor *x);
-/* Custom head (config.custom_head): h->out and the layers before it. */
-void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c);
+/* Custom head (config.custom_head): h->out, as wide as `outputs`, and the layers before it. */
+void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c, int64_t outputs);
 /* Does it read all tokens instead of a summary token? */
 bool ses_custom_head_is_recurrent(const ses_config *c);
 ses_tensor *ses_custom_head_run(const ses_head_params *h, ses_forward_ctx *p, const ses_state *at,

@@ -1,6 +1,6 @@
 /* multiple-choice: ranks several continuations of a text or answers to a question. */
-#include "gpt_inputs.h"
 #include "pipeline_impl.h"
+#include "task/gpt/gpt_inputs.h"
 
 static const ses_result_schema schema = {
     SES_FORM_ROWS,

@@ -1,8 +1,8 @@
 /* text-classification: scores the labels of a classifier for a text or a pair of texts. */
 #include "base/label_pairs.h"
-#include "gpt_inputs.h"
 #include "io/matrix.h"
 #include "pipeline_impl.h"
+#include "task/gpt/gpt_inputs.h"
 
 #include <math.h>
 

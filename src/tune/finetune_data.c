@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/suggest.h"
-#include "gpt_tuning.h"
+#include "tune/gpt/gpt_tuning.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -304,8 +304,9 @@ static const ses_opt transfer_opt[] = {
       .offset = AT(head),
       .def = "default",
       .choices = "default|linear|mlp1|mlp2|bilstm|bigru",
-      .help = "classify, tag: the model's own head; a linear layer; one or two hidden layers before it; "
-              "bidirectional recurrent layers on a frozen encoder" },
+      .help =
+          "classify, tag, answer: the model's own head; a linear layer; one or two hidden layers before it; "
+          "bidirectional recurrent layers on a frozen encoder" },
     { .name = "head-sizes",
       .type = SES_OPT_TEXT,
       .offset = AT(head_sizes),

@@ -13,7 +13,7 @@
 #include "sesame/finetune.h"
 #include "sesame/generate.h"
 #include "sesame/sentence.h"
-#include "task/gpt_inputs.h"
+#include "task/gpt/gpt_inputs.h"
 #include "text/tokenizer_config.h"
 #include "vectors/classify/classifier.h"
 
@@ -112,7 +112,7 @@ struct ses_finetune_task {
     const char *name, *summary;
     const char *aliases;        /* other names, '|' between: pipelines that use the model; or NULL */
     const ses_head *head;       /* NULL: a sentence encoder */
-    const ses_head *lm_head;    /* of the class, before `head` (double heads); NULL: none */
+    const ses_head *lm_head;    /* the class has it before `head` (double heads); NULL: none */
     const ses_head *other_head; /* used instead if the class that config.json names has it; or NULL */
     const char *loss_name;      /* name of the loss, if the task has several; or NULL */
     /* The task with each of its other losses, then NULL; or NULL. */
@@ -138,7 +138,7 @@ struct ses_finetune_task {
     const ses_finetune_task *gpt_inputs; /* the task with the inputs of GPT-1; NULL: it has none */
     /* Called when the tokenizer is open, which it may replace; may be NULL. */
     bool (*open_tokenizer)(ses_finetuner *t, ses_err *e);
-    /* Writes the members vocab_size and sesame_inputs of the model's config; base: config.json. May be NULL. */
+    /* Writes vocab_size and sesame_inputs of the model's config; base: config.json. May be NULL. */
     void (*put_config)(const ses_finetuner *t, const ses_json *base, ses_json_writer *w);
     /* Called when the model is open; may be NULL. */
     bool (*open)(ses_finetuner *t, ses_err *e);

@@ -5,10 +5,10 @@
 #include "base/alloc.h"
 #include "base/label_pairs.h"
 #include "data/examples_impl.h"
-#include "gpt_tuning.h"
 #include "io/records_range.h"
 #include "predict_part.h"
 #include "text/tokenizer_files.h"
+#include "tune/gpt/gpt_tuning.h"
 #include "tune/multi/ensemble.h"
 
 #include <math.h>

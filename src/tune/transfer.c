@@ -116,7 +116,7 @@ bool ses_transfer_check(const ses_transfer_options *o, const char *model, bool a
         return ses_fail(e, SES_EUSAGE, "projection needs adapter prefix or ptuning");
     if (o->head == SES_HEAD_DEFAULT && o->head_sizes) return ses_fail(e, SES_EUSAGE, "head-sizes needs head");
     if (o->head != SES_HEAD_DEFAULT && !allows_head)
-        return ses_fail(e, SES_EUSAGE, "head applies to classify, multi_label, regress and tag only");
+        return ses_fail(e, SES_EUSAGE, "head applies to classify, multi_label, regress, tag and answer only");
     if (o->unfreeze && frozen_levels(o) == INT64_MAX)
         return ses_fail(e, SES_EUSAGE, "freeze all excludes unfreeze");
     return check_layers(o, e);

@@ -1,6 +1,6 @@
 /* Task choose: which of several texts fits. Each choice is a sequence: the text, then the common beginning
  * of the choices and the choice, as in transformers' run_swag.py. */
-#include "gpt_tuning.h"
+#include "tune/gpt/gpt_tuning.h"
 #include "tune/multi/ensemble.h"
 
 #include "base/str.h"

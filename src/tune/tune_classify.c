@@ -1,6 +1,6 @@
 /* Tasks classify, regress and multi_label: one label, a number, or several labels for a text or a pair of
  * texts. */
-#include "gpt_tuning.h"
+#include "tune/gpt/gpt_tuning.h"
 #include "tune/multi/ensemble.h"
 
 #include <string.h>

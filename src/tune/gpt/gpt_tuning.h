@@ -4,7 +4,7 @@
 #ifndef SES_TUNE_GPT_TUNING_H
 #define SES_TUNE_GPT_TUNING_H
 
-#include "finetuner.h"
+#include "tune/finetuner.h"
 
 /* The task with the inputs of the options: k itself, or its variant. NULL: it has none. */
 const ses_finetune_task *ses_finetune_task_with_inputs(const ses_finetune_task *k, int inputs, ses_err *e);

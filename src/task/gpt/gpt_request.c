@@ -1,6 +1,6 @@
 /* Inputs of GPT-1 in pipelines. */
 #include "gpt_inputs.h"
-#include "pipeline_impl.h"
+#include "task/pipeline_impl.h"
 
 bool ses_gpt_inputs_add(const ses_gpt_inputs *g, ses_pipeline *p, ses_request *r, const ses_input *in,
                         int64_t tag, ses_err *e)
