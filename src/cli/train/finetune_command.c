@@ -116,6 +116,7 @@ static bool set_options(const ses_finetune_args *a, ses_comm *comm, ses_train_mo
     o->command_options = text->options;
     o->on_event = ses_train_monitor_on_event;
     o->ctx = m;
+    if (a->start) o->model = a->start, o->config = o->tokenizer = NULL;
     return true;
 }
 
@@ -151,15 +152,18 @@ bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *
 bool ses_finetune_command(ses_call *c, ses_err *e)
 {
     const ses_finetune_args *a = c->args;
-    bool stopped = false, several = a->grid.n || a->seeds > 1;
+    bool stopped = false, several = a->grid.n || a->seeds > 1, staged = ses_stage_args_given(&a->stages);
     ses_comm *comm = ses_rank_args_join(&a->ranks, e);
     if (!comm) return false;
-    if (!several && !a->s.method) return run_ranks(c, a, comm, false, &stopped, e);
+    if (!several && !a->s.method && !staged) return run_ranks(c, a, comm, false, &stopped, e);
     if (ses_comm_size(comm) > 1) {
         ses_fail(e, SES_EUSAGE, "%s uses one process: start it without mpirun, srun or torchrun",
-                 several ? "a search (--grid, --seeds)" : "--method");
+                 staged    ? "a run with --adapt or --first"
+                 : several ? "a search (--grid, --seeds)"
+                           : "--method");
         return ses_rank_args_leave(comm, false, e);
     }
     ses_comm_free(comm);
+    if (staged) return ses_finetune_stages(c, a, e);
     return several ? ses_finetune_search(c, e) : ses_finetune_one(c, a, false, &stopped, e) && !stopped;
 }
