@@ -24,14 +24,12 @@ static bool print_json(const ses_finetune *f, const char *output, ses_err *e)
     return ses_json_writer_print(w, e);
 }
 
-/* The folders of several tasks; false: the run has one. */
-static bool show_folders(const ses_finetune *f, const char *output, const ses_term *t)
+/* The folders of several tasks. */
+static void show_folders(const ses_finetune *f, const char *output, const ses_term *t)
 {
     const char *name;
-    size_t i = 0;
-    for (; (name = ses_finetune_folder(f, i)); i++)
+    for (size_t i = 0; (name = ses_finetune_folder(f, i)); i++)
         ses_show_line(t, i ? "" : "Next", "sesame eval %s/%s FILE", output, name);
-    return i > 0;
 }
 
 static void show_summary(const ses_finetune *f, const ses_finetune_args *a, const ses_train_monitor *m,
@@ -45,17 +43,20 @@ static void show_summary(const ses_finetune *f, const ses_finetune_args *a, cons
     char usage[600], log[600], board[600];
     snprintf(log, sizeof log, "%s/%s", r->output, SES_RUN_LOG);
     snprintf(board, sizeof board, "%s/%s", r->output, SES_RUN_TENSORBOARD);
-    ses_show_line(t, "Model", "%s: %s", r->output, ses_model_class_name(ses_finetune_model(f)));
+    bool several = ses_finetune_folder(f, 0) != NULL;
+    if (!several) ses_show_line(t, "Model", "%s: %s", r->output, ses_model_class_name(ses_finetune_model(f)));
     if (a->s.o.eval) ses_eval_report_show(ses_finetune_report(f), t);
     if (a->s.o.eval && best)
         ses_show_line(t, "Best", "update %" PRId64 ", in %s", ses_trainer_state(trainer)->best_update, best);
     ses_train_monitor_show_summary(m, trainer, &stats, &a->s.train.energy, t, end);
-    ses_show_line(t, "Files",
-                  "in %s: README.md (model card), report.html (curves), all_results.json, trainer_state.json",
-                  r->output);
+    ses_show_line(t, "Files", "in %s: %s, report.html (curves), all_results.json, trainer_state.json",
+                  r->output, several ? "a folder per task, tasks.json" : "README.md (model card)");
     ses_show_line(t, "Logs", "%s; tensorboard --logdir %s", r->log ? r->log : log,
                   r->tensorboard ? r->tensorboard : board);
-    if (show_folders(f, r->output, t)) return;
+    if (several) {
+        show_folders(f, r->output, t);
+        return;
+    }
     ses_finetune_usage(f, r->output, usage, sizeof usage);
     ses_show_line(t, "Next", "sesame eval %s FILE; sesame predict %s FILE; %s", r->output, r->output, usage);
 }
