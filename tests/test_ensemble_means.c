@@ -1,5 +1,5 @@
-/* Ensembles: means of scores with labels in other orders, against numpy's numbers; tags of words that one model
- * lacks; labels that differ. */
+/* Ensembles: means of scores with labels in other orders, against numpy's numbers; tags of words that one
+ * model lacks; labels that differ. */
 #include "check.h"
 #include "tune/multi/ensemble.h"
 
@@ -16,7 +16,7 @@ static const float scores[MEMBERS][ROWS * LABELS] = {
 static const int32_t order[MEMBERS][LABELS] = { { 0, 1, 2 }, { 2, 0, 1 }, { 1, 2, 0 } };
 static const int32_t labels[ROWS] = { 0, 2, 1, 1 };
 
-/* By numpy: the mean of softmax(scores), of 1 / (1 + exp(-scores)), of the first column. */
+/* Means of softmax(scores), of 1 / (1 + exp(-scores)) and of the first column, computed by numpy. */
 static const double mean_softmax[ROWS * LABELS] = {
     0.31604960371061946, 0.01113576102768223, 0.6728146352616985,  0.061749559253608734,
     0.4674795714179325,  0.47077086932845874, 0.26366406912936163, 0.25469963674261575,
