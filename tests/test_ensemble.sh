@@ -124,10 +124,10 @@ ok "scores" out_has '"eval_f1": '
 
 bad() # what, exit code, message, arguments
 {
-    what=$1 code=$2 message=$3
+    name=$1 code=$2 message=$3
     shift 3
-    ok "$what" exits "$code" "$sesame" predict "$@"
-    ok "$what: message" err_has "$message"
+    ok "$name" exits "$code" "$sesame" predict "$@"
+    ok "$name: message" err_has "$message"
 }
 sed 's/pos$/yes/; s/neg$/no/' "$tmp/train.tsv" >"$tmp/yes.tsv"
 train yes --task classify --train "$tmp/yes.tsv"

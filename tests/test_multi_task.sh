@@ -99,12 +99,12 @@ ok "the encoder is unchanged" cmp "$tmp/frozen.features" "$tmp/still.features"
 
 bad() # what, exit code, message, options
 {
-    what=$1 code=$2 message=$3
+    name=$1 code=$2 message=$3
     shift 3
     # shellcheck disable=SC2086
-    ok "$what" exits "$code" "$sesame" finetune $small -o "$tmp/bad" "$@"
-    ok "$what: message" err_has "$message"
-    ok "$what: leaves nothing" test ! -e "$tmp/bad/tasks.json"
+    ok "$name" exits "$code" "$sesame" finetune $small -o "$tmp/bad" "$@"
+    ok "$name: message" err_has "$message"
+    ok "$name: leaves nothing" test ! -e "$tmp/bad/tasks.json"
 }
 two="--train $tmp/train.tsv --task classify --train $tmp/tags --task tag"
 # shellcheck disable=SC2086

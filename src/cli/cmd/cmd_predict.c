@@ -4,7 +4,7 @@
 #include "cli/shard/shard_output.h"
 #include "cli/standard_output.h"
 #include "cli/text_operands.h"
-#include "cli/train/predictor_args.h"
+#include "cli/train/submission.h"
 #include "cli/ui/show_values.h"
 #include "kernel/kernel.h"
 #include "tune/predict_part.h"
@@ -14,6 +14,13 @@ static const ses_opt opt[] = {
     SES_OPT_FINETUNED_MODEL(ses_predictor_args, model),
     { .table = &ses_predictor_option_table },
     { .table = &ses_ensemble_option_table },
+    { .name = "submission",
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(ses_predictor_args, submission),
+      .choices = SES_SUBMISSION_SUITES,
+      .help = "write the file that this benchmark's server takes (as RTE.tsv) into the folder --to; --task "
+              "is the "
+              "benchmark" },
     SES_OPT_ADAPTER(ses_predictor_args, adapter),
     SES_OPT_INCLUDE(ses_predictor_args, rows, ses_row_options),
     SES_OPT_INCLUDE(ses_predictor_args, compute, ses_compute_options),
@@ -142,12 +149,13 @@ static bool run(ses_call *c, ses_err *e)
     const ses_predictor_args *a = c->args;
     ses_open_predictor p = { 0 };
     job j = { .to.before = -1, .shard.out.before = -1 };
-    ses_rows_open(&j.rows, &a->rows, false);
     ses_predict_stream s = { .on_row = a->rows.keep >= 0 ? on_row : NULL,
                              .on_predictions = on_predictions,
                              .ctx = &j };
     ses_predictor_args named = *a;
     named.renames_labels = true;
+    if (a->submission >= 0) return check_usage(c, e) && ses_submission_run(c, a, e);
+    ses_rows_open(&j.rows, &a->rows, false);
     bool ok = check_usage(c, e) && begin_output(&j, c, a, e);
     if (ok && !j.shard.complete)
         ok = ses_open_predictor_open(&p, &named, ses_predictor_args_dir(a, c), c, e) &&
@@ -163,6 +171,8 @@ static const ses_usage_example examples[] = {
     { "sesame predict sst2 --task classify reviews.tsv", "one JSON object per row" },
     { "sesame predict sst2 --task classify reviews.csv --keep --to labeled.csv",
       "the rows with their labels" },
+    { "sesame predict rte RTE/test.tsv --task rte --submission glue --to submission",
+      "submission/RTE.tsv for the benchmark's server" },
     { "sesame predict --ensemble sst2-a,sst2-b,sst2-c reviews.tsv", "the mean of three models" },
     { 0 },
 };

@@ -24,14 +24,12 @@ static bool print_json(const ses_finetune *f, const char *output, ses_err *e)
     return ses_json_writer_print(w, e);
 }
 
-/* The folders of several tasks; false: the run has one. */
-static bool show_folders(const ses_finetune *f, const char *output, const ses_term *t)
+/* The folders of several tasks. */
+static void show_folders(const ses_finetune *f, const char *output, const ses_term *t)
 {
     const char *name;
-    size_t i = 0;
-    for (; (name = ses_finetune_folder(f, i)); i++)
+    for (size_t i = 0; (name = ses_finetune_folder(f, i)); i++)
         ses_show_line(t, i ? "" : "Next", "sesame eval %s/%s FILE", output, name);
-    return i > 0;
 }
 
 static void show_summary(const ses_finetune *f, const ses_finetune_args *a, const ses_train_monitor *m,
@@ -45,17 +43,20 @@ static void show_summary(const ses_finetune *f, const ses_finetune_args *a, cons
     char usage[600], log[600], board[600];
     snprintf(log, sizeof log, "%s/%s", r->output, SES_RUN_LOG);
     snprintf(board, sizeof board, "%s/%s", r->output, SES_RUN_TENSORBOARD);
-    ses_show_line(t, "Model", "%s: %s", r->output, ses_model_class_name(ses_finetune_model(f)));
+    bool several = ses_finetune_folder(f, 0) != NULL;
+    if (!several) ses_show_line(t, "Model", "%s: %s", r->output, ses_model_class_name(ses_finetune_model(f)));
     if (a->s.o.eval) ses_eval_report_show(ses_finetune_report(f), t);
     if (a->s.o.eval && best)
         ses_show_line(t, "Best", "update %" PRId64 ", in %s", ses_trainer_state(trainer)->best_update, best);
     ses_train_monitor_show_summary(m, trainer, &stats, &a->s.train.energy, t, end);
-    ses_show_line(t, "Files",
-                  "in %s: README.md (model card), report.html (curves), all_results.json, trainer_state.json",
-                  r->output);
+    ses_show_line(t, "Files", "in %s: %s, report.html (curves), all_results.json, trainer_state.json",
+                  r->output, several ? "a folder per task, tasks.json" : "README.md (model card)");
     ses_show_line(t, "Logs", "%s; tensorboard --logdir %s", r->log ? r->log : log,
                   r->tensorboard ? r->tensorboard : board);
-    if (show_folders(f, r->output, t)) return;
+    if (several) {
+        show_folders(f, r->output, t);
+        return;
+    }
     ses_finetune_usage(f, r->output, usage, sizeof usage);
     ses_show_line(t, "Next", "sesame eval %s FILE; sesame predict %s FILE; %s", r->output, r->output, usage);
 }
@@ -116,6 +117,7 @@ static bool set_options(const ses_finetune_args *a, ses_comm *comm, ses_train_mo
     o->command_options = text->options;
     o->on_event = ses_train_monitor_on_event;
     o->ctx = m;
+    if (a->start) o->model = a->start, o->config = o->tokenizer = NULL;
     return true;
 }
 
@@ -151,15 +153,18 @@ bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *
 bool ses_finetune_command(ses_call *c, ses_err *e)
 {
     const ses_finetune_args *a = c->args;
-    bool stopped = false, several = a->grid.n || a->seeds > 1;
+    bool stopped = false, several = a->grid.n || a->seeds > 1, staged = ses_stage_args_given(&a->stages);
     ses_comm *comm = ses_rank_args_join(&a->ranks, e);
     if (!comm) return false;
-    if (!several && !a->s.method) return run_ranks(c, a, comm, false, &stopped, e);
+    if (!several && !a->s.method && !staged) return run_ranks(c, a, comm, false, &stopped, e);
     if (ses_comm_size(comm) > 1) {
         ses_fail(e, SES_EUSAGE, "%s uses one process: start it without mpirun, srun or torchrun",
-                 several ? "a search (--grid, --seeds)" : "--method");
+                 staged    ? "a run with --adapt or --first"
+                 : several ? "a search (--grid, --seeds)"
+                           : "--method");
         return ses_rank_args_leave(comm, false, e);
     }
     ses_comm_free(comm);
+    if (staged) return ses_finetune_stages(c, a, e);
     return several ? ses_finetune_search(c, e) : ses_finetune_one(c, a, false, &stopped, e) && !stopped;
 }

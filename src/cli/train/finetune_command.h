@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/compute_args.h"
+#include "finetune_stages.h"
 #include "rank_args.h"
 #include "train_args.h"
 #include "tune/finetune_settings.h"
@@ -17,6 +18,8 @@ typedef struct ses_finetune_args {
     ses_rank_args ranks;
     ses_opt_list grid;
     int64_t seeds;
+    ses_stage_args stages;
+    const char *start; /* folder of the last stage, from which the run starts; NULL: --model or --config */
 } ses_finetune_args;
 
 bool ses_finetune_command(ses_call *c, ses_err *e);

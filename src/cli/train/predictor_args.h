@@ -17,6 +17,7 @@ typedef struct ses_predictor_args {
     bool renames_labels;  /* predict: --labels 0=negative are names of predictions, not of labels in a file */
     const char *adapter;  /* folder of a LoRA adapter; NULL: none */
     const char *model;    /* --model; main moves it to the first operand */
+    int submission;       /* predict: a ses_submission_suite; negative: none */
     const char *ensemble; /* models whose predictions are averaged, ',' between; NULL: one model */
 } ses_predictor_args;
 
