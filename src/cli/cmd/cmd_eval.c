@@ -57,7 +57,8 @@ static bool run_task_file(ses_call *c, bool *done, ses_err *e)
     *done = !ses_likelihood_task_path(a->data.task, &args->likelihood, &path, e);
     if (*done || !path) return !*done;
     *done = true;
-    bool ok = c->n_operands <= 2 || ses_fail(e, SES_EUSAGE, "%d files: a task file takes one", c->n_operands - 1);
+    bool ok =
+        c->n_operands <= 2 || ses_fail(e, SES_EUSAGE, "%d files: a task file takes one", c->n_operands - 1);
     ok = ok && ses_eval_likelihood(&(ses_likelihood_call){ .call = c,
                                                            .dir = c->operands[0],
                                                            .file = c->operands[1],
@@ -81,7 +82,8 @@ static bool run(ses_call *c, ses_err *e)
     ses_eval_report r = { 0 };
     bool task_ok = run_task_file(c, &done, e);
     if (done) return task_ok;
-    if (c->n_operands < 2) return ses_fail(e, SES_EUSAGE, "expected a FILE with labeled examples after the model");
+    if (c->n_operands < 2)
+        return ses_fail(e, SES_EUSAGE, "expected a FILE with labeled examples after the model");
     if (c->n_operands > 2 && !(direct && direct->several_files))
         return ses_fail(e, SES_EUSAGE, "%d files: only --task lama and --task checklist take several",
                         c->n_operands - 1);
@@ -139,8 +141,10 @@ const ses_command ses_command_eval = {
         "behavioral tests on a classifier: JSON lines with type (MFT, INV or DIR), texts, label, name and "
         "capability, for DIR also direction (increasing or decreasing) and tolerance; it prints how many "
         "cases of each test fail.\n\n"
-        "A task file (--task FILE.json, or the name of a bundled one with --shots K) evaluates a language model "
-        "as the lm-evaluation-harness does: choices by their likelihood, perplexity of texts, or exact match of "
+        "A task file (--task FILE.json, or the name of a bundled one with --shots K) evaluates a language "
+        "model "
+        "as the lm-evaluation-harness does: choices by their likelihood, perplexity of texts, or exact match "
+        "of "
         "greedy output, after K examples. docs/EVALUATION.md describes the files.\n\n"
         "Confidence intervals are percentiles of the scores of examples drawn with replacement. "
         "The same seed "
