@@ -15,9 +15,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Numbers in the logits of a pass, unless one sequence needs more; contexts below MIN_CACHED tokens are
- * computed again for each continuation. */
-enum { PASS_LOGITS = 1 << 24, MIN_CACHED = 8 };
+/* Numbers in the logits of a pass, and at least MIN_ROWS rows, unless one sequence has more; contexts
+ * below MIN_CACHED tokens are computed again for each continuation. */
+enum { PASS_LOGITS = 1 << 21, MIN_ROWS = 256, MIN_CACHED = 8 };
 
 typedef struct job {
     const int32_t *id; /* context, scored tokens, tail */
@@ -501,7 +501,7 @@ bool ses_likelihood_run_spans(ses_likelihood *l, ses_err *e)
     runner r = { .l = l, .n = l->n_spans - l->first_new };
     if (!r.n) return true;
     r.max_rows = PASS_LOGITS / l->vocab;
-    if (r.max_rows < 1) r.max_rows = 1;
+    if (r.max_rows < MIN_ROWS) r.max_rows = MIN_ROWS;
     bool ok = sort_jobs(&r, e) && run_units(&r, e);
     for (size_t i = 0; ok && i < r.n; i++) {
         const ses_scored_span *from = r.job[r.leader[i]].s;

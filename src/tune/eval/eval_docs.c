@@ -89,7 +89,7 @@ static bool read_json(ses_docs *d, size_t limit, ses_err *e)
 {
     ses_json_lines l = { 0 };
     const ses_json *object = NULL;
-    bool ok = ses_json_lines_open(&l, d->path, e);
+    bool ok = ses_json_lines_open(&l, d->path, e) || ses_wrap(e, "%s", d->path);
     while (ok && !is_full(d, limit) &&
            (ok = ses_json_lines_next(&l, &object, e) || ses_wrap(e, "%s", d->path)) && object) {
         ok = add_doc(d, 0, l.text.line, e) != NULL;
@@ -130,7 +130,7 @@ static bool read_text(ses_docs *d, ses_docs_unit unit, size_t limit, ses_err *e)
     d->column = ses_arena_array(&d->mem, 1, sizeof *d->column, e);
     if (!d->column) return false;
     d->column[0] = ses_str("text");
-    bool ok = ses_text_reader_open(&l, d->path, MAX_LINE, e);
+    bool ok = ses_text_reader_open(&l, d->path, MAX_LINE, e) || ses_wrap(e, "%s", d->path);
     while (ok && !is_full(d, limit) &&
            (ok = ses_text_reader_next(&l, &s, &n, e) || ses_wrap(e, "%s", d->path)) && s) {
         bool blank = ses_text_is_blank(s, n),
