@@ -1,9 +1,9 @@
-/* Likelihoods and scores of task files against the lm-evaluation-harness (tests/fixtures/likelihood.py), and the
- * same bits in passes of any size, with and without shared contexts. */
+/* Likelihoods and scores of task files against the lm-evaluation-harness (tests/fixtures/likelihood.py), and
+ * the same bits in passes of any size, with and without shared contexts. */
 #include "check.h"
 
 #include "base/alloc.h"
-#include "tune/eval_likelihood.h"
+#include "tune/eval/eval_likelihood.h"
 
 #include "sesame/device.h"
 
@@ -59,8 +59,8 @@ static const char *data_of(const char *task)
                                                                  : DATA "choice.tsv";
 }
 
-static bool evaluate(const model *x, const char *task, int64_t shots, const ses_likelihood_options *how, logged *l,
-                     ses_eval_likelihood_result *r, ses_err *e)
+static bool evaluate(const model *x, const char *task, int64_t shots, const ses_likelihood_options *how,
+                     logged *l, ses_eval_likelihood_result *r, ses_err *e)
 {
     char path[128];
     snprintf(path, sizeof path, DATA "%s.json", task);
@@ -85,7 +85,8 @@ static void check_scores(const ses_json *expected, const ses_eval_likelihood_res
         ses_json_real(ses_json_at(expected, i), &want);
         for (size_t k = 0; k < r->n_scores; k++)
             if (!strcmp(ses_eval_metric_name[r->score[k].metric], name)) got = r->score[k].value;
-        double tolerance = !strncmp(name, "acc", 3) || !strcmp(name, "exact_match") ? 0 : 1e-5 * fmax(1, want);
+        double tolerance =
+            !strncmp(name, "acc", 3) || !strcmp(name, "exact_match") ? 0 : 1e-5 * fmax(1, want);
         CHECK_MSG(fabs(got - want) <= tolerance, "%s: %s is %.9g, expected %.9g", what, name, got, want);
     }
 }
@@ -99,7 +100,8 @@ static void check_case(const model *x, const char *key, const ses_json *expected
     const char *dash = strrchr(key, '-');
     snprintf(task, sizeof task, "%.*s", (int)(dash - key), key);
     snprintf(what, sizeof what, "%s %s", x->name, key);
-    if (!CHECK_MSG(evaluate(x, task, dash[1] - '0', &(ses_likelihood_options){ 0 }, &l, &r, &e), "%s: %s", what, e.msg))
+    if (!CHECK_MSG(evaluate(x, task, dash[1] - '0', &(ses_likelihood_options){ 0 }, &l, &r, &e), "%s: %s",
+                   what, e.msg))
         return;
     const ses_json *logprobs = ses_json_get(expected, "logprobs"), *greedy = ses_json_get(expected, "greedy"),
                    *texts = ses_json_get(expected, "texts");
@@ -115,8 +117,8 @@ static void check_case(const model *x, const char *key, const ses_json *expected
     }
     CHECK_MSG(worst < 1e-3, "%s: differs by %g nat", what, worst);
     for (size_t i = 0; i < ses_json_len(texts) && i < l.n; i++)
-        CHECK_MSG(!strcmp(l.text[i], ses_json_string(ses_json_at(texts, i), NULL)), "%s: text %zu is \"%s\"", what, i,
-                  l.text[i]);
+        CHECK_MSG(!strcmp(l.text[i], ses_json_string(ses_json_at(texts, i), NULL)), "%s: text %zu is \"%s\"",
+                  what, i, l.text[i]);
     check_scores(ses_json_get(expected, "scores"), &r, what);
 }
 
@@ -132,14 +134,16 @@ static void check_bits(const model *x, const char *task, int64_t shots)
     ses_err e = { 0 };
     logged all, l;
     ses_eval_likelihood_result r, s;
-    if (!CHECK_MSG(evaluate(x, task, shots, &(ses_likelihood_options){ 0 }, &all, &r, &e), "%s", e.msg)) return;
+    if (!CHECK_MSG(evaluate(x, task, shots, &(ses_likelihood_options){ 0 }, &all, &r, &e), "%s", e.msg))
+        return;
     for (size_t i = 0; i < SES_LEN(how); i++) {
         if (!CHECK_MSG(evaluate(x, task, shots, &how[i], &l, &s, &e), "%s", e.msg)) return;
         bool same = l.n == all.n && !memcmp(l.logprob, all.logprob, sizeof l.logprob) &&
                     !memcmp(l.greedy, all.greedy, sizeof l.greedy);
         CHECK_MSG(same, "%s %s: other bits with setting %zu", x->name, task, i);
         CHECK(s.n_scores == r.n_scores && s.stats.truncated == r.stats.truncated);
-        CHECK_MSG(r.stats.tokens_read <= s.stats.tokens_read, "%s %s: sharing reads more tokens", x->name, task);
+        CHECK_MSG(r.stats.tokens_read <= s.stats.tokens_read, "%s %s: sharing reads more tokens", x->name,
+                  task);
     }
 }
 
@@ -172,10 +176,11 @@ static void test_masked(ses_device *dev)
     x.m = ses_model_open(models[4].golden, dev, NULL, &e);
     x.t = ses_tokenizer_open(x.dir, &e);
     if (CHECK_MSG(x.m && x.t, "%s", e.msg)) {
-        CHECK(!evaluate(&x, "generate", 0, &(ses_likelihood_options){ 0 }, &l, &r, &e) && e.code == SES_EUNSUPPORTED &&
-              strstr(e.msg, "cannot generate text"));
+        CHECK(!evaluate(&x, "generate", 0, &(ses_likelihood_options){ 0 }, &l, &r, &e) &&
+              e.code == SES_EUNSUPPORTED && strstr(e.msg, "cannot generate text"));
         e = (ses_err){ 0 };
-        CHECK_MSG(evaluate(&x, "empty", 0, &(ses_likelihood_options){ 0 }, &l, &r, &e) && l.n == 42, "%s", e.msg);
+        CHECK_MSG(evaluate(&x, "empty", 0, &(ses_likelihood_options){ 0 }, &l, &r, &e) && l.n == 42, "%s",
+                  e.msg);
     }
     ses_tokenizer_free(x.t);
     ses_model_free(x.m);
@@ -192,8 +197,8 @@ static void test_requests(ses_device *dev)
     if (!CHECK_MSG(l, "%s", e.msg)) return;
     ses_string context = { "the dog ", 8 }, dog = { "sat", 3 };
     CHECK(ses_likelihood_max_length(l) == 24 && ses_likelihood_kind_of(l) == SES_LIKELIHOOD_CAUSAL);
-    CHECK(ses_likelihood_add(l, context, dog, &e) && ses_likelihood_add(l, (ses_string){ "the dog", 7 },
-                                                                        (ses_string){ " sat", 4 }, &e));
+    CHECK(ses_likelihood_add(l, context, dog, &e) &&
+          ses_likelihood_add(l, (ses_string){ "the dog", 7 }, (ses_string){ " sat", 4 }, &e));
     CHECK(ses_likelihood_add_text(l, (ses_string){ "", 0 }, &e));
     CHECK(ses_likelihood_run(l, &e));
     double first = ses_likelihood_at(l, 0)->logprob;
@@ -210,8 +215,8 @@ static void test_requests(ses_device *dev)
     e = (ses_err){ 0 };
     CHECK(!ses_likelihood_add(l, (ses_string){ "the dog", 7 }, (ses_string){ longer, sizeof longer }, &e) &&
           strstr(e.msg, "more than the model accepts (24)"));
-    CHECK(ses_likelihood_rstrip((ses_string){ "a \t\xC2\xA0", 5 }) == 1 && ses_likelihood_rstrip(context) == 7 &&
-          ses_likelihood_rstrip((ses_string){ "  ", 2 }) == 0);
+    CHECK(ses_likelihood_rstrip((ses_string){ "a \t\xC2\xA0", 5 }) == 1 &&
+          ses_likelihood_rstrip(context) == 7 && ses_likelihood_rstrip((ses_string){ "  ", 2 }) == 0);
     ses_likelihood_free(l);
     ses_tokenizer_free(t);
     ses_model_free(m);

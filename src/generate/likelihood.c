@@ -54,8 +54,7 @@ static bool prepare(ses_likelihood *l, const char *dir, ses_err *e)
     const ses_model *m = l->model;
     ses_tokenizer_config c;
     ses_err none = { 0 };
-    if (!find_kind(l, e) ||
-        !ses_tokenizer_config_read(&c, dir, ses_model_type(m), NULL, l->tokenizer, e))
+    if (!find_kind(l, e) || !ses_tokenizer_config_read(&c, dir, ses_model_type(m), NULL, l->tokenizer, e))
         return false;
     int32_t bos = c.role[SES_ROLE_BOS], eos = c.role[SES_ROLE_EOS];
     l->prefix_id = bos >= 0 ? bos : eos;
@@ -120,8 +119,8 @@ size_t ses_likelihood_rstrip(ses_string s)
  * model without special tokens at the end, which would not be there in the middle of a longer text. */
 static bool encode(ses_likelihood *l, ses_string text, bool plain, size_t *n, ses_err *e)
 {
-    bool begins = l->prefix_text.n && text.n >= l->prefix_text.n &&
-                  !memcmp(text.p, l->prefix_text.p, l->prefix_text.n);
+    bool begins =
+        l->prefix_text.n && text.n >= l->prefix_text.n && !memcmp(text.p, l->prefix_text.p, l->prefix_text.n);
     ses_encode_options o = { .no_special = plain || (begins && l->kind != SES_LIKELIHOOD_MASKED) };
     ses_input in = { .text = { text.n ? text.p : "", text.n } };
     if (!ses_encode(l->tokens, &in, &o, e)) return false;
@@ -171,12 +170,12 @@ static bool add_span(ses_likelihood *l, ses_ids keep, ses_ids context, ses_ids s
                         (long long)scored.n, (long long)l->o.max_length);
     if (context.n > room) context.id += context.n - room, context.n = room, *truncated = true;
     if (!reserve_span(l, (size_t)(keep.n + context.n + scored.n + tail.n), e)) return false;
-    l->span[l->n_spans++] = (ses_span){ .at = l->n_id,
-                                        .n_context = (int32_t)(keep.n + context.n),
-                                        .n_scored = (int32_t)scored.n,
-                                        .n_tail = (int32_t)tail.n,
-                                        .request = l->n_results,
-                                        .is_greedy = true };
+    l->span[l->n_spans++] = (ses_scored_span){ .at = l->n_id,
+                                               .n_context = (int32_t)(keep.n + context.n),
+                                               .n_scored = (int32_t)scored.n,
+                                               .n_tail = (int32_t)tail.n,
+                                               .request = l->n_results,
+                                               .is_greedy = true };
     put_ids(l, keep.id, (size_t)keep.n);
     put_ids(l, context.id, (size_t)context.n);
     put_ids(l, scored.id, (size_t)scored.n);
@@ -207,15 +206,16 @@ static bool need_prefix(const ses_likelihood *l, ses_err *e)
  * both apart. */
 static int64_t span_limit(const ses_likelihood *l, size_t scored)
 {
-    return l->o.max_length +
-           (l->kind == SES_LIKELIHOOD_CAUSAL ? 1 : l->kind == SES_LIKELIHOOD_SEQ2SEQ ? (int64_t)scored : 0);
+    return l->o.max_length + (l->kind == SES_LIKELIHOOD_CAUSAL    ? 1
+                              : l->kind == SES_LIKELIHOOD_SEQ2SEQ ? (int64_t)scored
+                                                                  : 0);
 }
 
 static bool check_length(const ses_likelihood *l, size_t scored, ses_err *e)
 {
     return (int64_t)scored <= l->o.max_length ||
-           ses_fail(e, SES_EFORMAT, "the continuation has %zu tokens, more than the model accepts (%lld)", scored,
-                    (long long)l->o.max_length);
+           ses_fail(e, SES_EFORMAT, "the continuation has %zu tokens, more than the model accepts (%lld)",
+                    scored, (long long)l->o.max_length);
 }
 
 /* ---- masked models ---- */
@@ -263,7 +263,7 @@ static bool add_masked_text(ses_likelihood *l, ses_string text, ses_err *e)
 
 /* ---- requests ---- */
 
-/* The context is empty: the prefix token stands for it. */
+/* The context is empty: it is represented by the prefix token. */
 static bool add_without_context(ses_likelihood *l, ses_string continuation, ses_err *e)
 {
     size_t n;
@@ -276,7 +276,7 @@ static bool add_without_context(ses_likelihood *l, ses_string continuation, ses_
                     span_limit(l, n - begins), &truncated, e);
 }
 
-/* Causal: whole text and context are encoded, and the whole is cut at the context's number of tokens. */
+/* Causal: whole text and context are encoded, and the whole is split after the context's number of tokens. */
 static bool add_causal(ses_likelihood *l, ses_string whole, size_t context, bool *truncated, ses_err *e)
 {
     size_t n, n_context;
@@ -284,18 +284,18 @@ static bool add_causal(ses_likelihood *l, ses_string whole, size_t context, bool
         !encode(l, (ses_string){ whole.p, context }, false, &n_context, e))
         return false;
     const ses_encoding *x = ses_encode_ctx_result(l->tokens);
-    size_t cut = n_context < n ? n_context : n;
-    return check_length(l, n - cut, e) &&
-           add_span(l, ids_of(NULL, 0), ids_of(x->id, n_context), ids_of(l->text + cut, n - cut),
-                    ids_of(NULL, 0), span_limit(l, n - cut), truncated, e);
+    size_t begin = n_context < n ? n_context : n;
+    return check_length(l, n - begin, e) &&
+           add_span(l, ids_of(NULL, 0), ids_of(x->id, n_context), ids_of(l->text + begin, n - begin),
+                    ids_of(NULL, 0), span_limit(l, n - begin), truncated, e);
 }
 
 /* Encoder-decoder: the parts are encoded apart, only the context with special tokens. */
 static bool add_seq2seq(ses_likelihood *l, ses_string whole, size_t context, bool *truncated, ses_err *e)
 {
     size_t n, n_context;
-    if (!encode(l, (ses_string){ whole.p + context, whole.n - context }, true, &n, e) || !keep_text(l, n, e) ||
-        !encode(l, (ses_string){ whole.p, context }, false, &n_context, e))
+    if (!encode(l, (ses_string){ whole.p + context, whole.n - context }, true, &n, e) ||
+        !keep_text(l, n, e) || !encode(l, (ses_string){ whole.p, context }, false, &n_context, e))
         return false;
     const ses_encoding *x = ses_encode_ctx_result(l->tokens);
     return check_length(l, n, e) && add_span(l, ids_of(NULL, 0), ids_of(x->id, n_context), ids_of(l->text, n),
@@ -350,10 +350,9 @@ static bool add_windows(ses_likelihood *l, ses_err *e)
 bool ses_likelihood_add_text(ses_likelihood *l, ses_string text, ses_err *e)
 {
     size_t n;
-    bool ok = l->kind == SES_LIKELIHOOD_MASKED
-                  ? add_masked_text(l, text, e)
-                  : need_prefix(l, e) && encode(l, text, false, &n, e) && keep_text(l, n, e) &&
-                        add_windows(l, e);
+    bool ok = l->kind == SES_LIKELIHOOD_MASKED ? add_masked_text(l, text, e)
+                                               : need_prefix(l, e) && encode(l, text, false, &n, e) &&
+                                                     keep_text(l, n, e) && add_windows(l, e);
     /* a text without tokens has no span */
     return ok && ses_array_reserve(&l->result, &l->result_cap, l->n_results + 1, sizeof *l->result, e) &&
            end_request(l, false);
@@ -381,7 +380,7 @@ bool ses_likelihood_run(ses_likelihood *l, ses_err *e)
 {
     if (!ses_likelihood_run_spans(l, e)) return false;
     for (size_t i = l->first_new; i < l->n_spans; i++) {
-        const ses_span *s = &l->span[i];
+        const ses_scored_span *s = &l->span[i];
         ses_likelihood_result *r = &l->result[s->request];
         r->logprob += s->logprob;
         r->tokens += s->n_scored;

@@ -7,7 +7,7 @@
  *
  * A causal model scores the tokens of the continuation given all before them; an encoder-decoder reads the
  * context in its encoder and scores the continuation in its decoder; a masked model predicts each token of
- * the continuation with a mask in its place (pseudo-log-likelihood).
+ * the continuation, which is masked (pseudo-log-likelihood).
  *
  * Requests with the same context share its computation, equal requests all of it. On a CPU a result has the
  * same bits alone, with any others and in passes of any size.
@@ -26,7 +26,7 @@ typedef enum { SES_LIKELIHOOD_CAUSAL, SES_LIKELIHOOD_MASKED, SES_LIKELIHOOD_SEQ2
 typedef struct ses_likelihood_options {
     int64_t max_length;  /* longest input in tokens; 0: the model's */
     int64_t pass_tokens; /* tokens of a forward pass, at least one sequence; 0: 4096 */
-    bool no_sharing;     /* compute each request alone: the reference for tests */
+    bool no_sharing;     /* compute each request alone, for tests */
     /* Called after each pass with the number of tokens scored so far and in all, or NULL. */
     void (*progress)(void *ctx, int64_t done, int64_t total);
     void *ctx;

@@ -11,13 +11,13 @@
 
 /* Tokens to score: a whole request, or a window of a text. Its ids are, one after the other: the context, the
  * continuation and, of masked models, the special tokens after it. */
-typedef struct ses_span {
+typedef struct ses_scored_span {
     size_t at; /* in l->id */
     int32_t n_context, n_scored, n_tail;
     size_t request;
     double logprob;
     bool is_greedy;
-} ses_span;
+} ses_scored_span;
 
 struct ses_likelihood {
     const ses_model *model;
@@ -34,7 +34,7 @@ struct ses_likelihood {
 
     int32_t *id; /* tokens of all spans */
     size_t n_id, id_cap;
-    ses_span *span;
+    ses_scored_span *span;
     size_t n_spans, span_cap, first_new; /* spans from first_new on are not computed */
     ses_likelihood_result *result;
     size_t n_results, result_cap;
@@ -43,7 +43,10 @@ struct ses_likelihood {
     ses_likelihood_stats stats;
 };
 
-static inline const int32_t *ses_span_ids(const ses_likelihood *l, const ses_span *s) { return l->id + s->at; }
+static inline const int32_t *ses_scored_span_ids(const ses_likelihood *l, const ses_scored_span *s)
+{
+    return l->id + s->at;
+}
 
 /* likelihood_run.c: computes the spans from first_new on. */
 bool ses_likelihood_run_spans(ses_likelihood *l, ses_err *e);

@@ -1,8 +1,8 @@
-/* Computes likelihoods. Spans are sorted, so that those with the same context are neighbors: a unit. The first
- * token of all continuations of a unit comes from one row of logits. If several have more tokens, the context
- * is computed once into a slot of the KV cache; each continuation then extends the slot, which is trimmed back
- * to the context. Equal spans are computed once. Passes are filled with sequences of several units, without
- * padding. */
+/* Computes likelihoods. Spans are sorted, so that spans with the same context are neighbors: a unit. One row
+ * of logits gives the first token of all continuations of a unit. If several have more tokens, the context
+ * is computed once into a slot of the KV cache; each continuation then extends the slot, which is trimmed
+ * back to the context. Equal spans are computed once. Passes are filled with sequences of several units,
+ * without padding. */
 #include "likelihood_impl.h"
 
 #include "base/alloc.h"
@@ -15,22 +15,22 @@
 #include <math.h>
 #include <string.h>
 
-/* Numbers in the logits of a pass, unless one sequence needs more; contexts below MIN_CACHED tokens are
- * computed again for each continuation. */
-enum { PASS_LOGITS = 1 << 24, MIN_CACHED = 8 };
+/* Numbers in the logits of a pass, and at least MIN_ROWS rows, unless one sequence has more; contexts
+ * below MIN_CACHED tokens are computed again for each continuation. */
+enum { PASS_LOGITS = 1 << 21, MIN_ROWS = 256, MIN_CACHED = 8 };
 
 typedef struct job {
     const int32_t *id; /* context, scored tokens, tail */
-    ses_span *s;
+    ses_scored_span *s;
 } job;
 
 /* Jobs with the same context. */
 typedef struct unit {
     size_t first, n;
     /* in the cache: */
-    size_t at;        /* job that its slot extends */
-    int32_t fed;      /* tokens of its continuation in the slot */
-    int64_t base;     /* length of the slot with the context alone */
+    size_t at;    /* job that its slot extends */
+    int32_t fed;  /* tokens of its continuation in the slot */
+    int64_t base; /* length of the slot with the context alone */
     bool in_pass;
 } unit;
 
@@ -38,7 +38,7 @@ typedef struct unit {
 typedef struct target {
     int64_t row;
     int32_t id;
-    ses_span *span;
+    ses_scored_span *span;
 } target;
 
 typedef struct runner {
@@ -112,7 +112,8 @@ static bool use_logits(runner *r, ses_err *e)
         const ses_real *x = r->logits + t->row * vocab;
         if (t->row != row) row = t->row, best = best_of(x, vocab);
         double logprob = (double)x[t->id] - (double)r->loss[row];
-        if (isnan(logprob)) return ses_fail(e, SES_EFORMAT, "the model computes NaN: its weights are damaged");
+        if (isnan(logprob))
+            return ses_fail(e, SES_EFORMAT, "the model computes NaN: its weights are damaged");
         t->span->logprob += logprob;
         t->span->is_greedy &= best == t->id;
     }
@@ -197,7 +198,7 @@ static void end_sequence(runner *r, int32_t slot)
 static void put_row(runner *r, int64_t token) { r->row[r->n_rows++] = (int32_t)token; }
 
 /* The last row predicts the token `id` of a span. */
-static bool put_target(runner *r, int32_t id, ses_span *s, ses_err *e)
+static bool put_target(runner *r, int32_t id, ses_scored_span *s, ses_err *e)
 {
     if (!ses_array_reserve(&r->target, &r->target_cap, r->n_targets + 1, sizeof *r->target, e)) return false;
     r->target[r->n_targets++] = (target){ r->n_rows - 1, id, s };
@@ -223,7 +224,7 @@ static bool put_single_targets(runner *r, const unit *u, ses_err *e)
  * one token the first row scores, too; NULL: none. */
 static bool add_whole(runner *r, const job *j, const unit *u, ses_err *e)
 {
-    const ses_span *s = j->s;
+    const ses_scored_span *s = j->s;
     const int32_t *scored = scored_ids(j);
     bool seq2seq = is_seq2seq(r);
     int64_t begin = seq2seq ? 1 : s->n_context;
@@ -401,7 +402,8 @@ static bool run_chunk(runner *r, unit *u, int32_t n, int64_t rows, ses_err *e)
     bool ok = ses_cache_grow_rows(c, rows, e);
     r->is_cached = true;
     for (int32_t k = 0; ok && k < n; k++) {
-        ok = ses_cache_reserve(c, k, slot_length(r, &u[k])) || ses_fail(e, SES_ENOMEM, "the KV cache is full");
+        ok =
+            ses_cache_reserve(c, k, slot_length(r, &u[k])) || ses_fail(e, SES_ENOMEM, "the KV cache is full");
         ok = ok && add_context(r, &u[k], k, e);
     }
     ok = ok && run_pass(r, e);
@@ -445,8 +447,8 @@ static bool sort_jobs(runner *r, ses_err *e)
     r->leader = ses_alloc_array(r->n, sizeof *r->leader, e);
     if (!r->job || !r->leader) return false;
     for (size_t i = 0; i < r->n; i++) {
-        ses_span *s = &l->span[l->first_new + i];
-        r->job[i] = (job){ ses_span_ids(l, s), s };
+        ses_scored_span *s = &l->span[l->first_new + i];
+        r->job[i] = (job){ ses_scored_span_ids(l, s), s };
     }
     if (!ses_stable_sort(r->job, r->n, sizeof *r->job, compare_jobs, e)) return false;
     for (size_t i = 0; i < r->n; i++) {
@@ -457,7 +459,7 @@ static bool sort_jobs(runner *r, ses_err *e)
     return true;
 }
 
-/* The units: those for the cache first; *cached: their number. */
+/* The units: units for the cache first; *cached: their number. */
 static unit *make_units(const runner *r, size_t *n, size_t *cached, ses_err *e)
 {
     unit *u = ses_alloc_array(2 * r->n, sizeof *u, e), *plain = u ? u + r->n : NULL;
@@ -499,10 +501,10 @@ bool ses_likelihood_run_spans(ses_likelihood *l, ses_err *e)
     runner r = { .l = l, .n = l->n_spans - l->first_new };
     if (!r.n) return true;
     r.max_rows = PASS_LOGITS / l->vocab;
-    if (r.max_rows < 1) r.max_rows = 1;
+    if (r.max_rows < MIN_ROWS) r.max_rows = MIN_ROWS;
     bool ok = sort_jobs(&r, e) && run_units(&r, e);
     for (size_t i = 0; ok && i < r.n; i++) {
-        const ses_span *from = r.job[r.leader[i]].s;
+        const ses_scored_span *from = r.job[r.leader[i]].s;
         r.job[i].s->logprob = from->logprob, r.job[i].s->is_greedy = from->is_greedy;
     }
     ses_free(r.job), ses_free(r.leader), ses_free(r.id), ses_free(r.source_id), ses_free(r.row);

@@ -9,7 +9,7 @@
 #include "sesame/device.h"
 #include "sesame/examples.h"
 #include "sesame/finetune.h"
-#include "tune/eval_likelihood.h"
+#include "tune/eval/eval_likelihood.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -25,7 +25,7 @@ static const ses_opt opt[] = {
       .def = "-1",
       .min = -1,
       .max = 100000,
-      .help = "task files: examples before each document; -1: as the task file says" },
+      .help = "task files: examples before each document; -1: the number in the task file" },
     { .name = "fewshot",
       .type = SES_OPT_TEXT,
       .offset = offsetof(ses_likelihood_args, fewshot),
@@ -74,7 +74,8 @@ bool ses_likelihood_task_path(const char *task, const ses_likelihood_args *a, ch
     size_t n = task ? strlen(task) : 0;
     bool is_file = n > 5 && !strcmp(task + n - 5, ".json"), given = a->shots >= 0;
     *path = NULL;
-    if (!task && given) return ses_fail(e, SES_EUSAGE, "--shots needs --task FILE.json or the name of a task");
+    if (!task && given)
+        return ses_fail(e, SES_EUSAGE, "--shots needs --task FILE.json or the name of a task");
     if (!task || (!given && !is_file && is_finetune_task(task))) return true;
     ses_err bad = { 0 };
     *path = is_file ? ses_strdup(task, e) : ses_eval_task_find(task, &bad);
@@ -115,17 +116,19 @@ static bool show(const ses_likelihood_call *d, const ses_eval_task *task, const 
     bool ok = ses_text_table_print(table, stdout, t, 0, e);
     ses_text_table_free(table);
     puts("");
-    ses_show_line(t, "Task", "%s, %zu documents, %" PRId64 " example%s each", task->name, r->documents, r->shots,
-                  r->shots == 1 ? "" : "s");
+    ses_show_line(t, "Task", "%s, %zu documents, %" PRId64 " example%s each", task->name, r->documents,
+                  r->shots, r->shots == 1 ? "" : "s");
     if (!isnan(r->chance)) {
         char majority[64] = "";
-        if (!isnan(r->majority)) snprintf(majority, sizeof majority, ", most frequent choice %.4f", r->majority);
+        if (!isnan(r->majority))
+            snprintf(majority, sizeof majority, ", most frequent choice %.4f", r->majority);
         ses_show_line(t, "Baselines", "chance %.4f%s", r->chance, majority);
     }
-    ses_show_line(t, "Requests", "%" PRId64 " in %s, %s per second", r->stats.requests, ses_elapsed_text(took, seconds),
-                  ses_rate_text(rate, r->stats.requests, seconds));
+    ses_show_line(t, "Requests", "%" PRId64 " in %s, %s per second", r->stats.requests,
+                  ses_elapsed_text(took, seconds), ses_rate_text(rate, r->stats.requests, seconds));
     if (r->stats.truncated)
-        ses_show_line(t, "Truncated", "%" PRId64 " contexts lost tokens at their beginning", r->stats.truncated);
+        ses_show_line(t, "Truncated", "%" PRId64 " contexts lost tokens at their beginning",
+                      r->stats.truncated);
     if (intervals) ses_show_line(t, "Intervals", "%g %% bootstrap confidence", d->bootstrap->confidence);
     return ok;
 }
@@ -145,8 +148,8 @@ static void put_score(const ses_eval_score *s, bool intervals, ses_json_writer *
     ses_json_member_real(w, key, s->high);
 }
 
-static bool print_json(const ses_likelihood_call *d, const ses_eval_task *task, const ses_eval_likelihood_result *r,
-                       double seconds, ses_err *e)
+static bool print_json(const ses_likelihood_call *d, const ses_eval_task *task,
+                       const ses_eval_likelihood_result *r, double seconds, ses_err *e)
 {
     bool intervals = d->bootstrap->resamples > 0;
     ses_json_writer *w = ses_json_writer_new(0, e);
@@ -184,8 +187,8 @@ static void show_progress(void *ctx, int64_t done, int64_t total)
     ses_progress_show(p, done);
 }
 
-static bool evaluate(const ses_likelihood_call *d, const ses_model *m, const ses_tokenizer *t, const char *dir,
-                     const ses_eval_task *task, ses_eval_likelihood_result *r, ses_err *e)
+static bool evaluate(const ses_likelihood_call *d, const ses_model *m, const ses_tokenizer *t,
+                     const char *dir, const ses_eval_task *task, ses_eval_likelihood_result *r, ses_err *e)
 {
     const ses_likelihood_args *a = d->args;
     ses_progress line = ses_progress_start(stderr, &d->call->err, d->call->quiet, "tokens", 0);

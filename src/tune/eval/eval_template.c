@@ -10,15 +10,16 @@ static bool read_column(ses_eval_template_part *p, ses_string s, size_t *at, ses
     size_t begin = *at + 1 + twice, end = begin;
     while (end < s.n && s.p[end] != '}' && s.p[end] != '{' && s.p[end] != '\n') end++;
     if (end >= s.n || s.p[end] != '}' || (twice && (end + 1 >= s.n || s.p[end + 1] != '}')))
-        return ses_fail(e, SES_EFORMAT, "\"{\" at byte %zu has no \"}\": expected {column}, or \\{ for a brace",
-                        *at);
+        return ses_fail(e, SES_EFORMAT,
+                        "\"{\" at byte %zu has no \"}\": expected {column}, or \\{ for a brace", *at);
     *p = (ses_eval_template_part){ .is_column = true };
     for (size_t from = begin, to; from <= end; from = to + 1) {
         for (to = from; to < end && s.p[to] != '|';) to++;
         ses_string word = ses_trim((ses_string){ s.p + from, to - from });
         if (from == begin) {
             p->text = word;
-            if (!word.n) return ses_fail(e, SES_EFORMAT, "{} at byte %zu: expected the name of a column", *at);
+            if (!word.n)
+                return ses_fail(e, SES_EFORMAT, "{} at byte %zu: expected the name of a column", *at);
             continue;
         }
         if (p->n_filters == SES_EVAL_MAX_FILTERS)
@@ -50,8 +51,10 @@ bool ses_eval_template_parse(ses_eval_template *t, ses_string text, ses_arena *m
     *t = (ses_eval_template){ .part = ses_arena_array(mem, max, sizeof *t->part, e) };
     if (!t->part) return false;
     for (size_t at = 0; at < text.n; t->n++) {
-        if (text.p[at] == '{' && !read_column(&t->part[t->n], text, &at, e)) return false;
-        else if (!t->part[t->n].is_column) read_literal(&t->part[t->n], text, &at);
+        if (text.p[at] == '{' && !read_column(&t->part[t->n], text, &at, e))
+            return false;
+        else if (!t->part[t->n].is_column)
+            read_literal(&t->part[t->n], text, &at);
     }
     return true;
 }

@@ -7,8 +7,8 @@
 #include "base/str.h"
 #include "sesame/table.h"
 
-/* What is a document of a text file: a line, the lines up to an empty one, an article of WikiText (from a
- * line " = Title = " on), or the whole file. Its only column is "text". */
+/* Documents of a text file: lines, paragraphs (lines up to an empty one), articles of WikiText (from a line
+ * " = Title = " on), or the whole file. Their only column is "text". */
 typedef enum { SES_DOCS_LINES, SES_DOCS_PARAGRAPHS, SES_DOCS_ARTICLES, SES_DOCS_FILE } ses_docs_unit;
 
 typedef enum { SES_DOCS_AUTO, SES_DOCS_TSV, SES_DOCS_CSV, SES_DOCS_JSONL, SES_DOCS_TEXT } ses_docs_format;
@@ -18,15 +18,16 @@ typedef struct ses_docs_options {
     int format; /* ses_docs_format; auto: by the file name, else TSV */
     int unit;   /* ses_docs_unit, of text */
     bool no_header;
-    int quotes;                /* ses_quotes */
-    const ses_string *columns; /* [n_columns] names of the columns of a table without a header; NULL: numbers */
+    int quotes; /* ses_quotes */
+    const ses_string
+        *columns; /* [n_columns] names of the columns of a table without a header; NULL: numbers */
     size_t n_columns;
 } ses_docs_options;
 
 typedef struct ses_eval_doc {
-    const ses_string *field; /* of tables and texts: [n_columns] */
-    const ses_json *json;    /* of JSON lines; else NULL */
-    ses_json_doc *owner;     /* of json; NULL: borrowed */
+    const ses_string *field; /* [n_columns], of tables and texts */
+    const ses_json *json;    /* the object of JSON lines; else NULL */
+    ses_json_doc *owner;     /* owner of json; NULL: borrowed */
     uint64_t line;
 } ses_eval_doc;
 
@@ -41,7 +42,7 @@ typedef struct ses_docs {
 
 /* Reads at most `limit` documents (0: all). "-" is standard input. */
 ses_docs *ses_docs_open(const char *path, const ses_docs_options *o, size_t limit, ses_err *e);
-/* The objects of an array, borrowed. name: stands for the path in messages. */
+/* The objects of an array, borrowed. name: the path in messages. */
 ses_docs *ses_docs_from_json(const ses_json *array, const char *name, ses_err *e);
 void ses_docs_free(ses_docs *d); /* d may be NULL */
 

@@ -100,9 +100,8 @@ static void tighten(ses_buf *b, ses_buf *work, char open, char close)
 {
     work->len = 0;
     for (size_t at = 0; at < b->len;) {
-        const char *end = b->data[at] == open && at + 1 < b->len
-                              ? memchr(b->data + at + 1, close, b->len - at - 1)
-                              : NULL;
+        const char *end =
+            b->data[at] == open && at + 1 < b->len ? memchr(b->data + at + 1, close, b->len - at - 1) : NULL;
         if (!end) {
             ses_buf_put(work, b->data[at++]);
             continue;
@@ -123,12 +122,12 @@ static void tighten(ses_buf *b, ses_buf *work, char open, char close)
 static bool run_wikitext(ses_string s, ses_buf *out)
 {
     static const char *const before[][2] = {
-        { "s '", "s'" },   { " @-@ ", "-" },  { " @,@ ", "," },  { " @.@ ", "." },  { " : ", ": " },
-        { " ; ", "; " },   { " . ", ". " },   { " ! ", "! " },   { " ? ", "? " },   { " , ", ", " },
+        { "s '", "s'" }, { " @-@ ", "-" }, { " @,@ ", "," }, { " @.@ ", "." }, { " : ", ": " },
+        { " ; ", "; " }, { " . ", ". " },  { " ! ", "! " },  { " ? ", "? " },  { " , ", ", " },
     };
     static const char *const after[][2] = {
-        { "= = = =", "====" }, { "= = =", "===" }, { "= =", "==" },      { " \xC2\xB0 ", "\xC2\xB0" },
-        { " \n", "\n" },       { "\n ", "\n" },    { " N ", " 1 " },     { " 's", "'s" },
+        { "= = = =", "====" }, { "= = =", "===" }, { "= =", "==" },  { " \xC2\xB0 ", "\xC2\xB0" },
+        { " \n", "\n" },       { "\n ", "\n" },    { " N ", " 1 " }, { " 's", "'s" },
     };
     ses_buf b = { 0 }, work = { 0 };
     ses_buf_append(&b, s.p, s.n);

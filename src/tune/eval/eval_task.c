@@ -54,7 +54,8 @@ static bool read_fields(ses_eval_task *t, const ses_json *object, const field *i
         size_t len, k = 0;
         const char *key = ses_json_key(object, i, &len);
         while (k < n && !ses_equal(key, len, item[k].key)) k++;
-        if (k == n) return ses_fail_unknown(e, SES_EFORMAT, "field", (ses_string){ key, len }, field_name, &list);
+        if (k == n)
+            return ses_fail_unknown(e, SES_EFORMAT, "field", (ses_string){ key, len }, field_name, &list);
         if (!item[k].read(t, key, ses_json_at(object, i), e)) return false;
     }
     return true;
@@ -94,9 +95,8 @@ static bool read_flag(const char *key, const ses_json *v, bool *out, ses_err *e)
 static bool read_count(const char *key, const ses_json *v, int64_t min, int64_t max, int64_t *out, ses_err *e)
 {
     if (!ses_json_int(v, out)) return ses_json_wrong_type(key, v, "an integer", e);
-    return (*out >= min && *out <= max) ||
-           ses_fail(e, SES_EFORMAT, "\"%s\" is %lld, expected %lld to %lld", key, (long long)*out, (long long)min,
-                    (long long)max);
+    return (*out >= min && *out <= max) || ses_fail(e, SES_EFORMAT, "\"%s\" is %lld, expected %lld to %lld",
+                                                    key, (long long)*out, (long long)min, (long long)max);
 }
 
 typedef struct word_list {
@@ -111,7 +111,8 @@ static const char *word_name(const void *ctx, size_t i)
 }
 
 /* Index of a string among n words. */
-static bool read_word(const char *key, const ses_json *v, const char *const *word, size_t n, int *out, ses_err *e)
+static bool read_word(const char *key, const ses_json *v, const char *const *word, size_t n, int *out,
+                      ses_err *e)
 {
     ses_string s;
     const word_list list = { word, n };
@@ -121,7 +122,8 @@ static bool read_word(const char *key, const ses_json *v, const char *const *wor
     return ses_fail_unknown(e, SES_EFORMAT, key, s, word_name, &list);
 }
 
-static bool need_type(const char *key, const ses_json *v, ses_json_type type, const char *expected, ses_err *e)
+static bool need_type(const char *key, const ses_json *v, ses_json_type type, const char *expected,
+                      ses_err *e)
 {
     return ses_json_type_of(v) == type || ses_json_wrong_type(key, v, expected, e);
 }
@@ -199,9 +201,11 @@ static bool read_maps(ses_eval_task *t, const char *key, const ses_json *v, ses_
     for (size_t i = 0; t->map && i < t->n_maps; i++) {
         t->map[i].column.p = ses_json_key(v, i, &t->map[i].column.n);
         t->map[i].values = ses_json_at(v, i);
-        if (!need_type(key, t->map[i].values, SES_JSON_OBJECT, "objects: {column: {value: text}}", e)) return false;
+        if (!need_type(key, t->map[i].values, SES_JSON_OBJECT, "objects: {column: {value: text}}", e))
+            return false;
         for (size_t k = 0; k < ses_json_len(t->map[i].values); k++)
-            if (!need_type(key, ses_json_at(t->map[i].values, k), SES_JSON_STRING, "strings as new values", e))
+            if (!need_type(key, ses_json_at(t->map[i].values, k), SES_JSON_STRING, "strings as new values",
+                           e))
                 return false;
     }
     return t->map != NULL;
@@ -229,7 +233,8 @@ static bool read_choices(ses_eval_task *t, const char *key, const ses_json *v, s
 {
     bool labels = ses_json_type_of(v) == SES_JSON_OBJECT;
     if (ses_json_type_of(v) == SES_JSON_STRING) return read_choice_column(t, key, v, e);
-    if (!labels && !need_type(key, v, SES_JSON_ARRAY, "a list, an object {label: text} or a column", e)) return false;
+    if (!labels && !need_type(key, v, SES_JSON_ARRAY, "a list, an object {label: text} or a column", e))
+        return false;
     t->n_choices = ses_json_len(v);
     if (!t->n_choices) return ses_fail(e, SES_EFORMAT, "\"%s\" is empty: expected at least one choice", key);
     t->choice = ses_arena_array(&t->mem, t->n_choices, sizeof *t->choice, e);
@@ -516,8 +521,9 @@ ses_eval_task *ses_eval_task_new(ses_json_doc *json, ses_err *e)
                           .target_delimiter = ses_str(" "),
                           .fewshot_delimiter = ses_str("\n\n"),
                           .max_gen_toks = MAX_GEN_TOKS };
-    bool ok = ses_json_type_of(root) == SES_JSON_OBJECT ||
-              ses_fail(e, SES_EFORMAT, "%s, expected an object {...}", ses_json_type_name(ses_json_type_of(root)));
+    bool ok =
+        ses_json_type_of(root) == SES_JSON_OBJECT ||
+        ses_fail(e, SES_EFORMAT, "%s, expected an object {...}", ses_json_type_name(ses_json_type_of(root)));
     if (ok && read_fields(t, root, task_fields, SES_LEN(task_fields), e) && check_task(t, e)) return t;
     ses_eval_task_free(t);
     return NULL;

@@ -32,7 +32,8 @@ void ses_prompts_free(ses_prompts *p); /* also after a failed open */
 /* Each appends a text of document i. */
 bool ses_prompts_context(ses_prompts *p, size_t i, ses_buf *out, ses_err *e); /* with examples */
 bool ses_prompts_target(ses_prompts *p, size_t i, ses_buf *out, ses_err *e);
-bool ses_prompts_counted(ses_prompts *p, size_t i, ses_buf *out, ses_err *e); /* doc_to_count, or the target */
+bool ses_prompts_counted(ses_prompts *p, size_t i, ses_buf *out,
+                         ses_err *e); /* doc_to_count, or the target */
 
 /* Choices of a document: text[end[k - 1] .. end[k]) is choice k. Zeroed: empty. */
 typedef struct ses_choices {

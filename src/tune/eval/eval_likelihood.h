@@ -31,7 +31,7 @@ typedef struct ses_eval_likelihood_result {
     size_t documents;
     int64_t shots;
     double chance, majority; /* accuracy of guesses, of the most frequent right choice; NaN: no choices */
-    int64_t scored_tokens;   /* of the continuations, or generated */
+    int64_t scored_tokens;   /* tokens of the continuations, or generated ones */
     ses_likelihood_stats stats;
 } ses_eval_likelihood_result;
 

@@ -59,7 +59,7 @@ static void predict(const columns *c, rank_fn *rank)
     }
 }
 
-/* Squared distance of the probabilities of the choices from those of the right one. */
+/* Squared distance of the probabilities of the choices from 1 for the right choice, 0 for the others. */
 static double brier(const columns *c, size_t i)
 {
     const ses_eval_item *item = &c->s->item[i];
@@ -83,7 +83,8 @@ static double error_of(const double *x, size_t n)
 }
 
 /* Runs a metric of the library and takes one of its scores. */
-static bool run_metric(const columns *c, const char *metric, const char *score, ses_eval_score *out, ses_err *e)
+static bool run_metric(const columns *c, const char *metric, const char *score, ses_eval_score *out,
+                       ses_err *e)
 {
     ses_scores s = { 0 };
     ses_evaluation v = { .n = c->s->n,
@@ -117,7 +118,8 @@ static bool score_choice(columns *c, ses_eval_score *out, ses_err *e)
                                                      [SES_EVAL_METRIC_acc_mutual_info] = rank_mutual };
     predict(c, rank[out->metric] ? rank[out->metric] : rank_sum);
     out->error = NAN;
-    if (out->metric == SES_EVAL_METRIC_f1) return run_metric(c, "f1", c->n_labels == 2 ? "f1" : "f1_macro", out, e);
+    if (out->metric == SES_EVAL_METRIC_f1)
+        return run_metric(c, "f1", c->n_labels == 2 ? "f1" : "f1_macro", out, e);
     if (out->metric == SES_EVAL_METRIC_mcc) return run_metric(c, "matthews", "matthews_correlation", out, e);
     for (size_t i = 0; i < c->s->n && out->metric == SES_EVAL_METRIC_exact_match; i++)
         c->right[i] = 1, c->pred[i] = result_at(c, i, c->s->item[i].right)->is_greedy;
@@ -177,7 +179,8 @@ static bool score_all(columns *c, ses_eval_likelihood_result *r, ses_err *e)
     return true;
 }
 
-bool ses_eval_scores(const ses_eval_state *s, const ses_bootstrap *b, ses_eval_likelihood_result *r, ses_err *e)
+bool ses_eval_scores(const ses_eval_state *s, const ses_bootstrap *b, ses_eval_likelihood_result *r,
+                     ses_err *e)
 {
     columns c = { .s = s, .b = b, .n_labels = 2 };
     for (size_t i = 0; i < s->n; i++)

@@ -9,7 +9,7 @@ typedef struct ses_eval_item {
     size_t request; /* its first: choices, then the same choices without context, if the task needs them */
     size_t length;  /* first entry of its choices in chars and bytes */
     int32_t n_choices, right;
-    int64_t words, bytes; /* of a text */
+    int64_t words, bytes; /* counts of a text */
     bool is_equal;        /* generated text and target */
 } ses_eval_item;
 
@@ -24,7 +24,8 @@ typedef struct ses_eval_state {
 } ses_eval_state;
 
 /* eval_scores.c: the scores of the task's metrics. */
-bool ses_eval_scores(const ses_eval_state *s, const ses_bootstrap *b, ses_eval_likelihood_result *r, ses_err *e);
+bool ses_eval_scores(const ses_eval_state *s, const ses_bootstrap *b, ses_eval_likelihood_result *r,
+                     ses_err *e);
 
 /* eval_generation.c: generates the texts of all documents and compares them. */
 bool ses_eval_generation(ses_eval_state *s, const ses_model *m, const ses_tokenizer *t,

@@ -44,7 +44,7 @@ typedef struct ses_eval_task {
 
     ses_eval_template description, text, target;
     ses_eval_template count; /* rolling: text whose words and bytes count */
-    int64_t target_index;    /* the right choice of every document; -1: the target template says */
+    int64_t target_index;    /* the right choice of every document; -1: by the target template */
     ses_eval_template *choice;
     const char **label; /* [n_choices] values of the target; NULL: the choices are a list */
     size_t n_choices;
@@ -56,9 +56,9 @@ typedef struct ses_eval_task {
     const ses_json *samples; /* examples in the task file: an array of objects; NULL: none */
 
     bool metric[SES_EVAL_METRICS];
-    bool ignore_case, ignore_punctuation, ignore_numbers;       /* of exact_match */
-    bool remove_whitespace, lowercase;                          /* filter_list: of generated texts */
-    const char **until;                                         /* [n_until] */
+    bool ignore_case, ignore_punctuation, ignore_numbers; /* options of exact_match */
+    bool remove_whitespace, lowercase;                    /* filter_list, applied to generated texts */
+    const char **until;                                   /* [n_until] */
     size_t n_until;
     int64_t max_gen_toks;
 } ses_eval_task;

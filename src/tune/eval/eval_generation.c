@@ -53,24 +53,25 @@ typedef struct prompt_list {
     size_t *at; /* first id of each */
 } prompt_list;
 
-static bool add_prompt(ses_eval_state *s, size_t i, int64_t max, prompt_list *l, int64_t *truncated, ses_err *e)
+static bool add_prompt(ses_eval_state *s, size_t i, int64_t max, prompt_list *l, int64_t *truncated,
+                       ses_err *e)
 {
     ses_buf text = { 0 };
     ses_ids ids = { NULL, 0 };
-    bool cut = false;
+    bool lost = false;
     bool ok = ses_prompts_context(&s->prompts, i, &text, e) &&
-              (ses_likelihood_encode_prompt(s->likelihood, string_of(&text), max, &ids, &cut, e) ||
+              (ses_likelihood_encode_prompt(s->likelihood, string_of(&text), max, &ids, &lost, e) ||
                ses_docs_wrap(s->prompts.docs, i, e)) &&
               ses_array_reserve(&l->id, &l->cap, l->n_id + (size_t)ids.n, sizeof *l->id, e);
     if (ok && ids.n) memcpy(l->id + l->n_id, ids.id, (size_t)ids.n * sizeof *l->id);
     if (ok) l->at[i] = l->n_id, l->prompt[i].ids.n = ids.n, l->n_id += (size_t)ids.n;
-    *truncated += cut;
+    *truncated += lost;
     ses_buf_free(&text);
     return ok;
 }
 
-static bool write_line(const ses_eval_likelihood_options *o, size_t i, ses_string text, ses_string target, bool equal,
-                       ses_err *e)
+static bool write_line(const ses_eval_likelihood_options *o, size_t i, ses_string text, ses_string target,
+                       bool equal, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
@@ -89,8 +90,9 @@ static bool write_line(const ses_eval_likelihood_options *o, size_t i, ses_strin
 }
 
 /* Compares the text of document i, up to the first stop string. */
-static bool compare(ses_eval_state *s, size_t i, const ses_generated_sequence *g, ses_encode_ctx *k, bool has_encoder,
-                    const ses_generate_options *generate, const ses_eval_likelihood_options *o, ses_err *e)
+static bool compare(ses_eval_state *s, size_t i, const ses_generated_sequence *g, ses_encode_ctx *k,
+                    bool has_encoder, const ses_generate_options *generate,
+                    const ses_eval_likelihood_options *o, ses_err *e)
 {
     size_t from = has_encoder ? 0 : (size_t)g->prompt_len, n = 0;
     const char *text = NULL;
@@ -137,14 +139,16 @@ bool ses_eval_generation(ses_eval_state *s, const ses_model *m, const ses_tokeni
     prompt_list l = { 0 };
     int64_t max = ses_likelihood_max_length(s->likelihood);
     if (ses_likelihood_kind_of(s->likelihood) == SES_LIKELIHOOD_MASKED)
-        return ses_fail(e, SES_EUNSUPPORTED,
-                        "%s predicts masked tokens: it cannot generate text, which task %s (generate_until) needs",
-                        ses_model_class_name(m), s->task->name);
+        return ses_fail(
+            e, SES_EUNSUPPORTED,
+            "%s predicts masked tokens: it cannot generate text, which task %s (generate_until) needs",
+            ses_model_class_name(m), s->task->name);
     if (ses_likelihood_kind_of(s->likelihood) == SES_LIKELIHOOD_CAUSAL) max -= s->task->max_gen_toks;
     if (max < 1)
-        return ses_fail(e, SES_EARG,
-                        "max_gen_toks is %lld, but the model accepts %lld tokens, the context included: expected less",
-                        (long long)s->task->max_gen_toks, (long long)ses_likelihood_max_length(s->likelihood));
+        return ses_fail(
+            e, SES_EARG,
+            "max_gen_toks is %lld, but the model accepts %lld tokens, the context included: expected less",
+            (long long)s->task->max_gen_toks, (long long)ses_likelihood_max_length(s->likelihood));
     l.prompt = ses_alloc_array(s->n, sizeof *l.prompt, e);
     l.at = ses_alloc_array(s->n, sizeof *l.at, e);
     bool ok = l.prompt && l.at;

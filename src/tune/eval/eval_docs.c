@@ -44,7 +44,7 @@ static bool is_full(const ses_docs *d, size_t limit) { return limit && d->n >= l
 
 /* ---- tables ---- */
 
-/* Names of the columns: those given, those of the header, else numbers. */
+/* Names of the columns: the given names, the names of the header, else numbers. */
 static bool name_columns(ses_docs *d, const ses_records *r, const ses_docs_options *o, ses_err *e)
 {
     d->n_columns = ses_records_field_count(r);
@@ -72,7 +72,8 @@ static bool read_table(ses_docs *d, const ses_docs_options *o, size_t limit, ses
     ses_records *r = ses_records_open(d->path, &want, e);
     if (!r) return false;
     bool ok = true;
-    while (ok && !is_full(d, limit) && (ok = ses_records_next(r, &row, e) || ses_wrap(e, "%s", d->path)) && row) {
+    while (ok && !is_full(d, limit) && (ok = ses_records_next(r, &row, e) || ses_wrap(e, "%s", d->path)) &&
+           row) {
         if (!d->column) ok = name_columns(d, r, o, e) || ses_wrap(e, "%s", d->path);
         ses_string *field = ok ? add_doc(d, d->n_columns, ses_records_line(r), e) : NULL;
         ok = field != NULL;
@@ -88,9 +89,9 @@ static bool read_json(ses_docs *d, size_t limit, ses_err *e)
 {
     ses_json_lines l = { 0 };
     const ses_json *object = NULL;
-    bool ok = ses_json_lines_open(&l, d->path, e);
-    while (ok && !is_full(d, limit) && (ok = ses_json_lines_next(&l, &object, e) || ses_wrap(e, "%s", d->path)) &&
-           object) {
+    bool ok = ses_json_lines_open(&l, d->path, e) || ses_wrap(e, "%s", d->path);
+    while (ok && !is_full(d, limit) &&
+           (ok = ses_json_lines_next(&l, &object, e) || ses_wrap(e, "%s", d->path)) && object) {
         ok = add_doc(d, 0, l.text.line, e) != NULL;
         if (ok) d->doc[d->n - 1].json = object, d->doc[d->n - 1].owner = l.doc, l.doc = NULL;
     }
@@ -129,10 +130,11 @@ static bool read_text(ses_docs *d, ses_docs_unit unit, size_t limit, ses_err *e)
     d->column = ses_arena_array(&d->mem, 1, sizeof *d->column, e);
     if (!d->column) return false;
     d->column[0] = ses_str("text");
-    bool ok = ses_text_reader_open(&l, d->path, MAX_LINE, e);
-    while (ok && !is_full(d, limit) && (ok = ses_text_reader_next(&l, &s, &n, e) || ses_wrap(e, "%s", d->path)) &&
-           s) {
-        bool blank = ses_text_is_blank(s, n), ends = unit == SES_DOCS_LINES || (unit == SES_DOCS_PARAGRAPHS && blank);
+    bool ok = ses_text_reader_open(&l, d->path, MAX_LINE, e) || ses_wrap(e, "%s", d->path);
+    while (ok && !is_full(d, limit) &&
+           (ok = ses_text_reader_next(&l, &s, &n, e) || ses_wrap(e, "%s", d->path)) && s) {
+        bool blank = ses_text_is_blank(s, n),
+             ends = unit == SES_DOCS_LINES || (unit == SES_DOCS_PARAGRAPHS && blank);
         if (unit == SES_DOCS_ARTICLES && is_heading(s, n)) ends = true;
         if (ends && unit != SES_DOCS_LINES) ok = add_text(d, &text, line, e);
         if (!text.len) line = l.line;
@@ -267,7 +269,8 @@ bool ses_docs_list_len(const ses_docs *d, size_t i, ses_string column, size_t *n
            fail_absent(d, i, column, "a list of choices, of JSON lines,", e);
 }
 
-bool ses_docs_list_value(const ses_docs *d, size_t i, ses_string column, size_t item, ses_buf *out, ses_err *e)
+bool ses_docs_list_value(const ses_docs *d, size_t i, ses_string column, size_t item, ses_buf *out,
+                         ses_err *e)
 {
     const ses_json *v = ses_json_at(find_value(d->doc[i].json, column), item);
     return ses_json_scalar_append(v, out) || fail_absent(d, i, column, "a list of strings", e);

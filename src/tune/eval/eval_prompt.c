@@ -24,8 +24,8 @@ static bool replace_value(const values *v, const ses_value_map *m, ses_buf *out,
     size_t len = 0;
     const char *to = ses_json_string(ses_json_get(m->values, out->data ? out->data + from : ""), &len);
     if (!to) {
-        ses_fail(e, SES_EFORMAT, "{%.*s}: \"doc_values\" has no entry for \"%s\"", (int)m->column.n, m->column.p,
-                 ses_quoted_of(out->data + from, out->len - from).s);
+        ses_fail(e, SES_EFORMAT, "{%.*s}: \"doc_values\" has no entry for \"%s\"", (int)m->column.n,
+                 m->column.p, ses_quoted_of(out->data + from, out->len - from).s);
         return ses_docs_wrap(v->docs, v->i, e);
     }
     out->len = from;
@@ -69,7 +69,8 @@ ses_string ses_choices_at(const ses_choices *c, size_t k)
 }
 
 /* The right choice by the text of the target: a label, a choice, or its number from 0. */
-static bool find_right(const ses_prompts *p, const ses_choices *c, ses_string target, int64_t *right, ses_err *e)
+static bool find_right(const ses_prompts *p, const ses_choices *c, ses_string target, int64_t *right,
+                       ses_err *e)
 {
     const ses_eval_task *t = p->task;
     int64_t number = 0;
@@ -85,7 +86,8 @@ static bool find_right(const ses_prompts *p, const ses_choices *c, ses_string ta
         number = 10 * number + (target.p[k] - '0');
     }
     if (digits && number < (int64_t)c->n) return *right = number, true;
-    return ses_fail(e, SES_EFORMAT, "\"doc_to_target\" is \"%s\", expected %s", ses_quoted_of(target.p, target.n).s,
+    return ses_fail(e, SES_EFORMAT, "\"doc_to_target\" is \"%s\", expected %s",
+                    ses_quoted_of(target.p, target.n).s,
                     t->label ? "a label of \"doc_to_choice\"" : "a choice or its number, from 0 on");
 }
 
@@ -132,7 +134,7 @@ bool ses_prompts_counted(ses_prompts *p, size_t i, ses_buf *out, ses_err *e)
 
 /* ---- examples ---- */
 
-/* Whether example k may stand before document i, whose text is in p->text: not itself, not the same text. */
+/* Whether example k may precede document i, whose text is in p->text: not itself, not the same text. */
 static bool may_use(ses_prompts *p, size_t i, size_t k, size_t n, bool *may, ses_err *e)
 {
     *may = p->pool != p->docs || k != i;
@@ -199,21 +201,24 @@ bool ses_prompts_context(ses_prompts *p, size_t i, ses_buf *out, ses_err *e)
 static bool check_columns(const ses_docs *d, const ses_eval_template *t, const char *field, ses_err *e)
 {
     for (size_t i = 0; i < t->n; i++)
-        if (t->part[i].is_column && !ses_docs_check_column(d, t->part[i].text, e)) return ses_wrap(e, "\"%s\"", field);
+        if (t->part[i].is_column && !ses_docs_check_column(d, t->part[i].text, e))
+            return ses_wrap(e, "\"%s\"", field);
     return true;
 }
 
 static bool check_templates(const ses_eval_task *t, const ses_docs *d, ses_err *e)
 {
-    bool ok = check_columns(d, &t->description, "description", e) && check_columns(d, &t->text, "doc_to_text", e) &&
-              check_columns(d, &t->target, "doc_to_target", e) && check_columns(d, &t->count, "doc_to_count", e);
+    bool ok =
+        check_columns(d, &t->description, "description", e) && check_columns(d, &t->text, "doc_to_text", e) &&
+        check_columns(d, &t->target, "doc_to_target", e) && check_columns(d, &t->count, "doc_to_count", e);
     for (size_t i = 0; ok && i < t->n_choices; i++) ok = check_columns(d, &t->choice[i], "doc_to_choice", e);
     for (size_t i = 0; ok && i < t->n_maps; i++)
         ok = ses_docs_check_column(d, t->map[i].column, e) || ses_wrap(e, "\"doc_values\"");
     if (ok && t->choice_column.n && d->column)
-        ok = ses_fail(e, SES_EFORMAT,
-                      "\"doc_to_choice\" is a column: %s has no lists, expected JSON lines (or a list of templates)",
-                      d->path);
+        ok = ses_fail(
+            e, SES_EFORMAT,
+            "\"doc_to_choice\" is a column: %s has no lists, expected JSON lines (or a list of templates)",
+            d->path);
     return ok || ses_wrap(e, "task %s", t->name);
 }
 
@@ -233,7 +238,8 @@ static bool open_docs(ses_prompts *p, const ses_prompt_options *o, size_t limit,
     const char *split = t->test_split ? t->test_split : t->validation_split;
     bool own = !o->file || ses_path_is_dir(o->file);
     if (own && !split)
-        return ses_fail(e, SES_EUSAGE, "task %s: expected FILE, because the task file names no test_split", t->name);
+        return ses_fail(e, SES_EUSAGE, "task %s: expected FILE, because the task file names no test_split",
+                        t->name);
     char *path = own ? split_path(o->file, split, e) : ses_strdup(o->file, e);
     p->docs = path ? ses_docs_open(path, &t->data, limit, e) : NULL;
     ses_free(path);
@@ -246,7 +252,8 @@ static bool open_pool(ses_prompts *p, const ses_prompt_options *o, ses_err *e)
     const ses_eval_task *t = p->task;
     const char *split = t->fewshot_split ? t->fewshot_split : t->training_split;
     char *path = NULL;
-    if (t->samples && !o->fewshot) return (p->pool = ses_docs_from_json(t->samples, "fewshot_config", e)) != NULL;
+    if (t->samples && !o->fewshot)
+        return (p->pool = ses_docs_from_json(t->samples, "fewshot_config", e)) != NULL;
     if (o->fewshot)
         path = ses_strdup(o->fewshot, e);
     else if (split)
@@ -255,7 +262,8 @@ static bool open_pool(ses_prompts *p, const ses_prompt_options *o, ses_err *e)
     bool same = !path || ses_path_same(path, p->docs->path);
     p->pool = same ? p->docs : ses_docs_open(path, &t->data, 0, e);
     ses_free(path);
-    if (!p->pool && !o->fewshot) ses_wrap(e, "examples of task %s (--fewshot FILE sets another file)", t->name);
+    if (!p->pool && !o->fewshot)
+        ses_wrap(e, "examples of task %s (--fewshot FILE sets another file)", t->name);
     return p->pool && (same || check_templates(t, p->pool, e));
 }
 
@@ -263,8 +271,9 @@ bool ses_prompts_open(ses_prompts *p, const ses_eval_task *t, const ses_prompt_o
 {
     *p = (ses_prompts){ .task = t, .shots = o->shots < 0 ? t->num_fewshot : o->shots, .seed = o->seed };
     if (t->output == SES_EVAL_ROLLING && p->shots)
-        return ses_fail(e, SES_EUSAGE, "task %s scores whole texts (loglikelihood_rolling): it has no examples, "
-                                       "expected --shots 0",
+        return ses_fail(e, SES_EUSAGE,
+                        "task %s scores whole texts (loglikelihood_rolling): it has no examples, "
+                        "expected --shots 0",
                         t->name);
     /* examples may come from all documents */
     if (!open_docs(p, o, p->shots ? 0 : (size_t)o->limit, e)) return false;
@@ -273,8 +282,9 @@ bool ses_prompts_open(ses_prompts *p, const ses_eval_task *t, const ses_prompt_o
     if (!open_pool(p, o, e)) return false;
     size_t others = p->pool->n - (p->pool == p->docs);
     if ((size_t)p->shots > others)
-        return ses_fail(e, SES_EARG, "%s: %lld examples were requested, but there are only %zu%s", p->pool->path,
-                        (long long)p->shots, others, p->pool == p->docs ? " other documents" : "");
+        return ses_fail(e, SES_EARG, "%s: %lld examples were requested, but there are only %zu%s",
+                        p->pool->path, (long long)p->shots, others,
+                        p->pool == p->docs ? " other documents" : "");
     p->drawn = ses_alloc_array((size_t)p->shots, sizeof *p->drawn, e);
     return p->drawn != NULL;
 }

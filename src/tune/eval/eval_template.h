@@ -1,5 +1,5 @@
-/* Templates of task files: text with {column} in it, {column|filter|filter} for changed values. {{column}}, as
- * in the harness's files, is the same; \{ is a brace.
+/* Templates of task files: text with {column} in it, {column|filter|filter} for changed values. {{column}},
+ * as in the harness's files, is the same; \{ is a brace.
  *
  * Ownership: parts live in the arena given to ses_eval_template_parse and point into its text. Threads: a
  * template is read-only after parsing. */

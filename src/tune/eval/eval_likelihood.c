@@ -57,7 +57,8 @@ static bool add_choice_item(ses_eval_state *s, size_t i, ses_eval_item *item, se
     bool ok = ses_prompts_choices(&s->prompts, i, &c, e);
     item->n_choices = ok ? (int32_t)c.n : 0, item->right = ok ? (int32_t)c.right : 0;
     ok = ok && keep_lengths(s, item, &c, e) &&
-         ((add_choices(s, context, &c, e) && (!unconditional || add_choices(s, (ses_string){ "", 0 }, &c, e))) ||
+         ((add_choices(s, context, &c, e) &&
+           (!unconditional || add_choices(s, (ses_string){ "", 0 }, &c, e))) ||
           ses_docs_wrap(s->prompts.docs, i, e));
     ses_choices_free(&c);
     return ok;
@@ -82,9 +83,11 @@ static int64_t count_words(ses_string s)
 static bool add_text_item(ses_eval_state *s, size_t i, ses_eval_item *item, ses_err *e)
 {
     ses_buf text = { 0 }, counted = { 0 };
-    bool ok = ses_prompts_target(&s->prompts, i, &text, e) && ses_prompts_counted(&s->prompts, i, &counted, e);
+    bool ok =
+        ses_prompts_target(&s->prompts, i, &text, e) && ses_prompts_counted(&s->prompts, i, &counted, e);
     item->words = count_words(string_of(&counted)), item->bytes = (int64_t)counted.len;
-    ok = ok && (ses_likelihood_add_text(s->likelihood, string_of(&text), e) || ses_docs_wrap(s->prompts.docs, i, e));
+    ok = ok && (ses_likelihood_add_text(s->likelihood, string_of(&text), e) ||
+                ses_docs_wrap(s->prompts.docs, i, e));
     ses_buf_free(&text);
     ses_buf_free(&counted);
     return ok;
@@ -189,8 +192,8 @@ static bool log_item(ses_eval_state *s, size_t i, const ses_eval_likelihood_opti
 
 /* ---- the evaluation ---- */
 
-static bool run_requests(ses_eval_state *s, const ses_eval_likelihood_options *o, ses_eval_likelihood_result *r,
-                         ses_err *e)
+static bool run_requests(ses_eval_state *s, const ses_eval_likelihood_options *o,
+                         ses_eval_likelihood_result *r, ses_err *e)
 {
     for (size_t i = 0; i < s->n; i++)
         if (!add_item(s, i, &s->item[i], e)) return false;
@@ -203,7 +206,7 @@ static bool run_requests(ses_eval_state *s, const ses_eval_likelihood_options *o
     return true;
 }
 
-/* What guesses and the most frequent right choice would score. */
+/* Accuracy of guesses, and of the most frequent right choice. */
 static bool find_baselines(const ses_eval_state *s, ses_eval_likelihood_result *r, ses_err *e)
 {
     int32_t max = 0;
@@ -220,7 +223,7 @@ static bool find_baselines(const ses_eval_state *s, ses_eval_likelihood_result *
     if (!count) return false;
     for (size_t i = 0; i < s->n; i++)
         if (++count[s->item[i].right] > most) most = count[s->item[i].right];
-    if (equal) r->majority = (double)most / (double)s->n;
+    if (equal && s->task->target_index < 0) r->majority = (double)most / (double)s->n;
     ses_free(count);
     return true;
 }
