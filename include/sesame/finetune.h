@@ -101,6 +101,10 @@ typedef struct ses_finetune_task_options {
     double margin;             /* embed: margin of the loss; negative: 5 for triplet, 0.5 for contrastive */
     double cosine_temperature; /* embed: divides the cosines of `negatives` */
     int eval_with;             /* embed: ses_embed_eval */
+    /* classify: a pattern file (docs/LITTLE_DATA.md) makes a masked LM the classifier; NULL: none */
+    const char *patterns;
+    int64_t pattern;                     /* number of the pattern in the file; 0: the first */
+    const struct ses_few_shot *few_shot; /* set by `sesame finetune --method`; NULL: none */
 } ses_finetune_task_options;
 
 typedef enum {

@@ -131,6 +131,7 @@ static bool remove_stale(const char *out, ses_err *e)
                                          "adapter_config.json",
                                          "adapter_model.safetensors",
                                          "modules.json",
+                                         "patterns.json",
                                          "generation_config.json" };
     bool ok = true;
     for (size_t i = 0; ok && i < SES_LEN(names); i++) {

@@ -15,7 +15,8 @@
 struct ses_predictor {
     ses_predictor_options o;
     char *dir;
-    ses_device *dev; /* borrowed */
+    char *pattern_file; /* path in the folder; the file need not exist */
+    ses_device *dev;    /* borrowed */
     const ses_finetune_task *task;
     ses_finetuner_options settings;
     ses_data_spec spec; /* how files are read */

@@ -98,6 +98,7 @@ typedef struct ses_finetuner {
     int32_t src_lang, tgt_lang;        /* rewrite: language tokens; -1: none */
     int32_t *scratch;                  /* ids and tags of a sequence */
     size_t scratch_cap;
+    void *state; /* the task's: made by its open, freed by its close */
 } ses_finetuner;
 
 struct ses_finetune_task {
@@ -127,6 +128,12 @@ struct ses_finetune_task {
     bool (*predict_rows)(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e);
     /* Called when the model is open; may be NULL. */
     bool (*open)(ses_finetuner *t, ses_err *e);
+    void (*close)(ses_finetuner *t); /* frees t->state, which may be NULL; NULL: there is none */
+    /* Writes files of its own into the model folder; NULL: none. */
+    bool (*save)(const ses_finetuner *t, const char *dir, ses_err *e);
+    /* Replaces *source, which reads `batches`, as the source of training. NULL: no change. */
+    bool (*wrap_source)(ses_finetuner *t, const ses_finetune_set *s, ses_batches *batches, uint64_t seed,
+                        ses_batch_source *source, ses_err *e);
     ses_loss_fn *loss; /* its ctx is the finetuner; NULL: the loss of the model's head */
     /* Adds the sequences of one row to s. */
     bool (*encode)(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
@@ -163,6 +170,8 @@ struct ses_finetune_task {
 
 /* classify by a ses_classifier (tune_classifier.c) */
 extern const ses_finetune_task ses_finetune_task_by_classifier;
+/* classify by a masked LM and patterns (tune_cloze.c) */
+extern const ses_finetune_task ses_finetune_task_by_cloze;
 
 const ses_finetune_task *ses_finetune_task_find(const char *name);       /* NULL: none */
 const ses_finetune_task *ses_finetune_task_for_data(ses_data_kind kind); /* the first that reads it */

@@ -13,6 +13,7 @@ static const ses_opt opt[] = {
     SES_OPT_TASK(ses_predictor_args, data, false),
     SES_OPT_FINETUNED_MODEL(ses_predictor_args, model),
     { .table = &ses_predictor_option_table },
+    SES_OPT_PATTERNS(ses_predictor_args, task),
     SES_OPT_ADAPTER(ses_predictor_args, adapter),
     SES_OPT_INCLUDE(ses_predictor_args, rows, ses_row_options),
     SES_OPT_INCLUDE(ses_predictor_args, compute, ses_compute_options),

@@ -9,6 +9,7 @@
 #include "eval_report_show.h"
 #include "train/train_folder.h"
 #include "train_monitor.h"
+#include "tune/few_shot/tune_method.h"
 
 #include <inttypes.h>
 
@@ -128,6 +129,8 @@ static bool run_ranks(ses_call *c, const ses_finetune_args *a, ses_comm *comm, b
 
 bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e)
 {
+    if (a->s.method && ses_tune_method_find(a->s.method))
+        return ses_finetune_by_method(c, a, part, stopped, e);
     if (a->s.method) return ses_finetune_classifier(c, a, part, stopped, e);
     return run_ranks(c, a, NULL, part, stopped, e);
 }
@@ -136,6 +139,7 @@ bool ses_finetune_command(ses_call *c, ses_err *e)
 {
     const ses_finetune_args *a = c->args;
     bool stopped = false, several = a->grid.n || a->seeds > 1;
+    if (!ses_finetune_check_method(a, e)) return false;
     ses_comm *comm = ses_rank_args_join(&a->ranks, e);
     if (!comm) return false;
     if (!several && !a->s.method) return run_ranks(c, a, comm, false, &stopped, e);
