@@ -121,6 +121,11 @@ for method in adapet lm-bff; do
     ok "$method pipeline" exits 0 "$sesame" text-classification -m "$tmp/$method" --json "it was good ."
     ok "the same label" test "$(cat "$tmp/out")" = "[$label]"
 done
+# shellcheck disable=SC2086
+ok "words" exits 0 "$sesame" finetune $few --method lm-bff --patterns "$tmp/patterns.json" --search-words 5 --member-steps 2 -o "$tmp/words"
+word=$(sed -n 's/^word of pos: //p' "$tmp/err")
+ok "found" test -n "$word"
+ok "kept" grep -q "\"pos\": \"$word\"" "$tmp/words/patterns.json"
 ok "demonstrations" test "$(grep -c '"text"' "$tmp/lm-bff/patterns.json")" -eq 8
 
 # ---- SetFit ----

@@ -12,6 +12,7 @@
 #include "tune/few_shot/cloze_batches.h"
 #include "tune/few_shot/pair_batches.h"
 #include "tune/few_shot/pet_ensemble.h"
+#include "tune/few_shot/word_search.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -303,6 +304,27 @@ static void check_draw(void)
     CHECK(ses_vote_draw(score, 8, 2, (const double[]){ 0.5, 0.5 }, 80, 1, 2, pick, label, &e) == 8);
 }
 
+/* Token 3 is likely everywhere, 5 in texts of label 0, 6 in texts of label 1; 7 is not allowed. */
+static void check_words(void)
+{
+    enum { TEXTS = 6, VOCAB = 9 };
+    ses_err e = { 0 };
+    float score[TEXTS * VOCAB];
+    int32_t label[TEXTS], word[2];
+    uint8_t allowed[VOCAB] = { 0, 1, 1, 1, 1, 1, 1, 0, 1 };
+    for (int i = 0; i < TEXTS; i++) {
+        label[i] = i % 2;
+        for (int t = 0; t < VOCAB; t++)
+            score[i * VOCAB + t] = t == 7              ? -0.01F
+                                   : t == 3            ? -0.1F
+                                   : t == 5 + label[i] ? -0.2F
+                                                       : -5 - (float)t;
+    }
+    CHECK(ses_word_choose(score, label, TEXTS, 2, VOCAB, allowed, 3, word, &e));
+    CHECK_MSG(word[0] == 5 && (word[1] == 6 || word[1] == 3), "%d %d", (int)word[0], (int)word[1]);
+    CHECK(ses_word_choose(score, label, TEXTS, 2, VOCAB, allowed, 1, word, &e) && word[0] != word[1]);
+}
+
 /* ---- SetFit ---- */
 
 static void check_pairs(void)
@@ -378,6 +400,7 @@ int main(void)
     check_batches(rows, dev);
     check_votes(f, dev);
     check_draw();
+    check_words();
     check_pairs();
     check_regression(ses_json_get(f, "two"), 2);
     check_regression(ses_json_get(f, "three"), 3);

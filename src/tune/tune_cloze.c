@@ -19,7 +19,7 @@ static const ses_few_shot *few_shot(const ses_finetuner *t)
     return t->settings.few_shot ? t->settings.few_shot : &none;
 }
 
-static ses_cloze_prompt *prompt_of(const ses_finetuner *t) { return ((cloze_state *)t->state)->prompt; }
+ses_cloze_prompt *ses_cloze_prompt_of(const ses_finetuner *t) { return ((cloze_state *)t->state)->prompt; }
 
 static void close_task(ses_finetuner *t)
 {
@@ -54,7 +54,7 @@ static bool open_task(ses_finetuner *t, ses_err *e)
 
 static bool save(const ses_finetuner *t, const char *dir, ses_err *e)
 {
-    const ses_cloze_prompt *p = prompt_of(t);
+    const ses_cloze_prompt *p = ses_cloze_prompt_of(t);
     return ses_patterns_save(p->o.patterns, p->o.pattern + 1, dir, SES_PATTERN_FILE, e);
 }
 
@@ -63,7 +63,7 @@ static bool save(const ses_finetuner *t, const char *dir, ses_err *e)
 static bool add_question(ses_finetuner *t, const ses_labeled_example *r, int32_t row, int64_t set,
                          ses_finetune_set *s, ses_err *e)
 {
-    ses_cloze_prompt *p = prompt_of(t);
+    ses_cloze_prompt *p = ses_cloze_prompt_of(t);
     if (!ses_cloze_prompt_ask(p, r->text_a, r->text_b, set, t->max_tokens, e)) return false;
     int32_t *tags = ses_finetuner_scratch(t, p->ids.n, e);
     if (!tags) return false;
@@ -86,14 +86,14 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
                    ses_err *e)
 {
     bool ok = true;
-    for (int64_t i = 0; ok && i < ses_cloze_prompt_sets(prompt_of(t)); i++)
+    for (int64_t i = 0; ok && i < ses_cloze_prompt_sets(ses_cloze_prompt_of(t)); i++)
         ok = add_question(t, r, row, i, s, e);
     return ok;
 }
 
 static bool finish_encoding(ses_finetuner *t, ses_finetune_set *s, ses_err *e)
 {
-    bool found = !prompt_of(t)->pattern->has_pair;
+    bool found = !ses_cloze_prompt_of(t)->pattern->has_pair;
     for (size_t i = 0; !found && i < s->n_rows; i++) found = ses_examples_at(s->rows, i)->text_b.n > 0;
     return found ||
            ses_fail(e, SES_EFORMAT, "the pattern has {pair}, but the data have one text: set --pair");
@@ -149,6 +149,12 @@ static ses_tensor *logits_of(const ses_finetuner *t, ses_tape *tape, const ses_b
     return x ? x->tensor : NULL;
 }
 
+ses_tensor *ses_cloze_logits(const ses_finetuner *t, ses_tape *tape, const ses_batch *b, ses_err *e)
+{
+    labeled_rows r;
+    return find_rows(tape, b, &r) ? logits_of(t, tape, b, &r, e) : NULL;
+}
+
 /* The rows of x of one kind. */
 static ses_tensor *rows_of(ses_tape *tape, ses_tensor *x, const labeled_rows *r, int kind)
 {
@@ -188,7 +194,7 @@ static ses_tensor *loss(void *ctx, ses_tape *tape, const ses_batch *b, ses_err *
 {
     const ses_finetuner *t = ctx;
     const ses_few_shot *how = few_shot(t);
-    const ses_cloze_prompt *p = prompt_of(t);
+    const ses_cloze_prompt *p = ses_cloze_prompt_of(t);
     labeled_rows r;
     ses_tensor *x = find_rows(tape, b, &r) ? logits_of(t, tape, b, &r, e) : NULL;
     int64_t n = r.begin[SES_CLOZE_PREDICT];
@@ -223,21 +229,21 @@ static double log_sum(const float *x, size_t n)
 static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o,
                           const ses_batch *b, int64_t first, ses_err *e)
 {
-    labeled_rows r;
     size_t cols = t->n_labels;
     ses_tape_reset(t->tape, &(ses_tape_options){ 0 });
-    ses_tensor *x = find_rows(t->tape, b, &r) ? logits_of(t, t->tape, b, &r, e) : NULL;
+    ses_tensor *x = ses_cloze_logits(t, t->tape, b, e);
     int64_t vocab = x ? ses_cols(x) : 0;
     ses_real *raw = x ? ses_alloc_array((size_t)ses_count(x), sizeof *raw, e) : NULL;
     float *wide = raw ? ses_alloc_array((size_t)vocab + cols, sizeof *wide, e) : NULL, *score = wide + vocab;
     bool ok = wide && ses_tape_read(t->tape, x, raw);
     for (int64_t i = 0; ok && i < b->seqs; i++) {
         for (int64_t k = 0; k < vocab; k++) wide[k] = (float)raw[i * vocab + k];
-        ses_cloze_prompt_scores(prompt_of(t), wide, score);
+        ses_cloze_prompt_scores(ses_cloze_prompt_of(t), wide, score);
         int32_t label = ses_examples_at(s->rows, (size_t)s->row[first + i])->label;
         o->loss += !t->unlabeled && label >= 0 ? log_sum(score, cols) - (double)score[label] : NAN;
         float *to = o->score + (size_t)s->row[first + i] * cols;
-        for (size_t c = 0; c < cols; c++) to[c] += score[c] / (float)ses_cloze_prompt_sets(prompt_of(t));
+        for (size_t c = 0; c < cols; c++)
+            to[c] += score[c] / (float)ses_cloze_prompt_sets(ses_cloze_prompt_of(t));
     }
     ses_free(raw);
     ses_free(wide);

@@ -34,9 +34,9 @@ static bool fail_label(const ses_cloze_prompt *c, const char *label, ses_err *e)
     return false;
 }
 
-/* Is a blank before the mask? Byte-level tokenizers then have another token for the word. */
-static bool follows_blank(const ses_cloze_pattern *p)
+bool ses_cloze_prompt_follows_blank(const ses_cloze_prompt *c)
 {
+    const ses_cloze_pattern *p = c->pattern;
     for (size_t i = 1; i < p->n; i++)
         if (p->piece[i].kind == SES_PIECE_MASK) {
             const ses_pattern_piece *before = &p->piece[i - 1];
@@ -69,7 +69,7 @@ static bool word_token(const ses_cloze_prompt *c, const char *label, const char 
                        ses_err *e)
 {
     ses_buf text = { 0 };
-    bool blank = follows_blank(c->pattern), ok = true, found = false;
+    bool blank = ses_cloze_prompt_follows_blank(c), ok = true, found = false;
     for (int i = blank ? 0 : 1; ok && !found && i < 2; i++) {
         text.len = 0;
         ses_buf_appendf(&text, "%s%s", i ? "" : " ", word);

@@ -62,6 +62,9 @@ bool ses_cloze_prompt_ask(ses_cloze_prompt *c, ses_string text, ses_string pair,
 /* Sequences of a text, whose scores are averaged. */
 int64_t ses_cloze_prompt_sets(const ses_cloze_prompt *c);
 
+/* A blank is before the mask: byte-level tokenizers then have another token for a word. */
+bool ses_cloze_prompt_follows_blank(const ses_cloze_prompt *c);
+
 /* Scores of the labels [n_labels] from the logits of the vocabulary at the mask. */
 void ses_cloze_prompt_scores(const ses_cloze_prompt *c, const float *logits, float *out);
 /* The label whose first token this is; -1: none. */

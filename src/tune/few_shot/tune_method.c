@@ -103,6 +103,13 @@ static const ses_opt opt[] = {
       .min = 1,
       .max = 64,
       .help = "lm-bff: times a text is read with other demonstrations; scores are averaged" },
+    { .name = "search-words",
+      .type = SES_OPT_INT,
+      .offset = AT(search_words),
+      .def = "0",
+      .min = 0,
+      .max = 1000,
+      .help = "lm-bff: replace the words of labels by the best of N candidates each; 0: keep them" },
 };
 #undef AT
 const ses_opt_table ses_tune_option_table = { opt, SES_LEN(opt) };

@@ -28,6 +28,7 @@ typedef struct ses_tune_settings {
     double threshold;           /* self-training: least probability of a label */
     int64_t pairs;              /* setfit: pairs of each text with its own label, and as many with another */
     int64_t demonstration_sets; /* lm-bff */
+    int64_t search_words;       /* lm-bff: candidates of a label when its word is searched; 0: no search */
 } ses_tune_settings;
 extern const ses_opt_table ses_tune_option_table; /* for a ses_tune_settings */
 
@@ -94,6 +95,8 @@ typedef struct ses_tune_vote {
     double accuracy; /* on the training examples before training; of a new head: 0 */
 } ses_tune_vote;
 
+/* The options of a member's run, which writes nothing. */
+ses_finetune_options ses_tune_member_options(ses_tune_run *r, const ses_tune_member *m);
 /* Trains a member unless its file exists. False also if the run was stopped: r->end. */
 bool ses_tune_member_run(ses_tune_run *r, const ses_tune_member *m, ses_tune_vote *out, ses_err *e);
 

@@ -149,6 +149,7 @@ static bool put_plan(const ses_tune_run *r, ses_json_writer *w)
     ses_json_member_real(w, "threshold", s->threshold);
     ses_json_member_int(w, "pair-draws", s->pairs);
     ses_json_member_int(w, "demonstration-sets", s->demonstration_sets);
+    ses_json_member_int(w, "search-words", s->search_words);
     ses_json_end_object(w);
     return true;
 }
@@ -298,7 +299,7 @@ static bool measure_accuracy(ses_tune_run *r, ses_finetune *f, double *out, ses_
     return ok;
 }
 
-static ses_finetune_options member_options(ses_tune_run *r, const ses_tune_member *m)
+ses_finetune_options ses_tune_member_options(ses_tune_run *r, const ses_tune_member *m)
 {
     ses_finetune_options o = r->o;
     o.train = o.eval = o.unlabeled = NULL;
@@ -320,7 +321,7 @@ static ses_finetune_options member_options(ses_tune_run *r, const ses_tune_membe
 
 static bool train_member(ses_tune_run *r, const ses_tune_member *m, ses_tune_vote *v, ses_err *e)
 {
-    ses_finetune_options o = member_options(r, m);
+    ses_finetune_options o = ses_tune_member_options(r, m);
     ses_finetune *f = ses_finetune_new(&o, r->dev, e);
     v->accuracy = 0;
     bool ok = f && (!m->pattern || measure_accuracy(r, f, &v->accuracy, e)) &&
