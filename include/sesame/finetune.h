@@ -110,6 +110,10 @@ typedef struct ses_finetune_task_options {
     int inputs;                /* classify, regress, choose: ses_input_layout in training */
     bool both_orders;          /* GPT-1 inputs: a pair is read in both orders, the scores are added */
     double lm_loss;            /* GPT-1 inputs: weight of the language modeling loss */
+    /* classify: a pattern file (docs/LITTLE_DATA.md) makes a masked LM the classifier; NULL: none */
+    const char *patterns;
+    int64_t pattern;                     /* number of the pattern in the file; 0: the first */
+    const struct ses_few_shot *few_shot; /* set by `sesame finetune --method`; NULL: none */
 } ses_finetune_task_options;
 
 typedef enum {

@@ -82,6 +82,7 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     m->c.pooler.present = m->class->pooler && !o->no_head && !m->c.custom_head.kind;
     m->c.decoder.input_from_source = m->class->decoder_input_from_source;
     if (m->class->summary) m->c.summary.kind = m->class->summary;
+    if (m->c.custom_head.pooling) m->c.summary.kind = ses_head_pooling_summary(m->c.custom_head.pooling);
     if (m->class->uses_sequence_summary_act) m->c.summary.act = m->c.summary.sequence_summary_act;
     if (m->class->includes_token) m->c.input.excludes_token = false;
     if (m->class->no_output_drop) m->c.rnn.output_drop = 0;

@@ -523,6 +523,7 @@ ses_tensor *ses_prediction_head_run(const ses_head_params *h, ses_forward_ctx *p
 void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c, int64_t outputs);
 /* Does it read all tokens instead of a summary token? */
 bool ses_custom_head_is_recurrent(const ses_config *c);
+ses_summary ses_head_pooling_summary(ses_head_pooling p);
 ses_tensor *ses_custom_head_run(const ses_head_params *h, ses_forward_ctx *p, const ses_state *at,
                                 bool per_token);
 /* ULMFiT's classifier (config.head.pooled_width): its parameters, its scores [B, labels]. */

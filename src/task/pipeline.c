@@ -193,6 +193,7 @@ static bool open_pipeline(ses_pipeline *p, const char *dir, const ses_pipeline_o
         return ses_fail(e, SES_EARG, "no folder: the shared model was not opened from one");
     if (!(p->dir = ses_model_resolve(dir, NULL, e))) return false;
     if (o->base_model && !(p->base_model = ses_strdup(o->base_model, e))) return false;
+    p->task = ses_task_of_folder(p->task, p->dir);
     if (!(p->state = ses_arena_array(&p->mem, 1, p->task->state_size, e))) return false;
     if (is_classifier(p, o)) return open_classifier(p, e);
     if (!open_model(p, o, e) || !open_tokenizer(p, o->tokenizer, e)) return false;

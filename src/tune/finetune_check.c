@@ -149,7 +149,7 @@ static bool score_names(const ses_finetune *f, const char *metrics, ses_scores *
                          .pred_labels = true_labels,
                          .n_labels = labels,
                          .labels = t->n_labels ? t->label : NULL,
-                         .cu = f->task->target == SES_TARGET_TAGS ? cu : NULL,
+                         .cu = f->task->data == SES_DATA_TAG ? cu : NULL,
                          .true_sets = sets,
                          .pred_sets = sets,
                          .true_reals = reals,

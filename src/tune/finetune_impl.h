@@ -17,7 +17,8 @@ typedef struct ses_mixture ses_mixture; /* multi/mixture.h */
 struct ses_predictor {
     ses_predictor_options o;
     char *dir;
-    ses_device *dev; /* borrowed */
+    char *pattern_file; /* path in the folder; the file need not exist */
+    ses_device *dev;    /* borrowed */
     const ses_finetune_task *task;
     ses_finetuner_options settings;
     ses_data_spec spec; /* how files are read */

@@ -331,6 +331,8 @@ static bool prepare_source(ses_finetune *f, ses_batch_source *out, ses_err *e)
     f->batches = ses_batches_new(f->train.data, &how, e);
     if (!f->batches) return false;
     *out = ses_batches_source(f->batches);
+    if (f->task->wrap_source && !f->task->wrap_source(f->tuner, &f->train, f->batches, how.seed, out, e))
+        return false;
     if (o->n_also) return mix(f, out, e);
     if (!o->unlabeled) return true;
     how.max_tokens = how.bucket_batches = 0; /* all epochs have as many batches */

@@ -44,7 +44,7 @@ static const ses_opt opt[] = {
       .offset = AT(o.unlabeled),
       .value = "FILE",
       .help = "tag: sentences in the format of --train, labels are ignored: Cross-View Training of a BiLSTM, "
-              "labeled and unlabeled batches in turns" },
+              "labeled and unlabeled batches in turns; classify with --method: texts without labels" },
     SES_OPT_OUTPUT(ses_finetune_settings, train),
     { .name = "model",
       .letter = 'm',
@@ -99,10 +99,14 @@ static const ses_opt opt[] = {
       .value = "NAME",
       .help =
           "classify: train this instead of a model: majority, nb (Naive Bayes), nb-svm, logreg (on TF-IDF), "
-          "cbow (mean of word vectors)" },
+          "cbow (mean of word vectors); or train the model from few labels: pet, ipet, adapet, lm-bff, "
+          "setfit, "
+          "self-training (docs/LITTLE_DATA.md)" },
+    SES_OPT_INCLUDE(ses_finetune_settings, tune, ses_tune_option_table),
     SES_OPT_INCLUDE(ses_finetune_settings, classifier, ses_classifier_option_table),
     SES_OPT_INCLUDE(ses_finetune_settings, o.data, ses_data_option_table),
     SES_OPT_INCLUDE(ses_finetune_settings, o.task, ses_task_option_table),
+    SES_OPT_PATTERNS(ses_finetune_settings, o.task),
     SES_OPT_EPOCHS(ses_finetune_settings, train, "3", "passes over the training data"),
     SES_OPT_LR(ses_finetune_settings, train, "5e-5"),
     SES_OPT_WARMUP(ses_finetune_settings, train, "0.1"),

@@ -106,6 +106,7 @@ typedef struct ses_finetuner {
     size_t scratch_cap;
     ses_gpt_inputs gpt;  /* inputs of GPT-1 */
     bool has_new_tokens; /* the tokenizer has more tokens than the file it was read from */
+    void *state; /* the task's: made by its open, freed by its close */
 } ses_finetuner;
 
 struct ses_finetune_task {
@@ -142,6 +143,12 @@ struct ses_finetune_task {
     void (*put_config)(const ses_finetuner *t, const ses_json *base, ses_json_writer *w);
     /* Called when the model is open; may be NULL. */
     bool (*open)(ses_finetuner *t, ses_err *e);
+    void (*close)(ses_finetuner *t); /* frees t->state, which may be NULL; NULL: there is none */
+    /* Writes files of its own into the model folder; NULL: none. */
+    bool (*save)(const ses_finetuner *t, const char *dir, ses_err *e);
+    /* Replaces *source, which reads `batches`, as the source of training. NULL: no change. */
+    bool (*wrap_source)(ses_finetuner *t, const ses_finetune_set *s, ses_batches *batches, uint64_t seed,
+                        ses_batch_source *source, ses_err *e);
     ses_loss_fn *loss; /* its ctx is the finetuner; NULL: the loss of the model's head */
     /* Adds the sequences of one row to s. */
     bool (*encode)(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
@@ -182,6 +189,8 @@ struct ses_finetune_task {
 
 /* classify by a ses_classifier (tune_classifier.c) */
 extern const ses_finetune_task ses_finetune_task_by_classifier;
+/* classify by a masked LM and patterns (tune_cloze.c) */
+extern const ses_finetune_task ses_finetune_task_by_cloze;
 
 const ses_finetune_task *ses_finetune_task_find(const char *name);       /* NULL: none */
 const ses_finetune_task *ses_finetune_task_for_data(ses_data_kind kind); /* the first that reads it */

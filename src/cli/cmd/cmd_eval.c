@@ -21,6 +21,7 @@ static const ses_opt opt[] = {
     SES_OPT_FINETUNED_MODEL(ses_predictor_args, model),
     { .table = &ses_predictor_option_table },
     { .table = &ses_ensemble_option_table },
+    SES_OPT_PATTERNS(ses_predictor_args, task),
     SES_OPT_INCLUDE(ses_predictor_args, bootstrap, ses_bootstrap_option_table),
     { .name = "seed",
       .letter = 's',

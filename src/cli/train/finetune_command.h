@@ -26,6 +26,10 @@ bool ses_finetune_command(ses_call *c, ses_err *e);
 bool ses_finetune_search(ses_call *c, ses_err *e); /* --grid, --seeds */
 /* One run. part: of a search, without a summary of its own. *stopped: by a signal; a checkpoint is saved. */
 bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e);
+/* The same for --method of tune/few_shot: finetune_method.c. */
+bool ses_finetune_by_method(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e);
+/* The method exists and reads the options of methods that are given. */
+bool ses_finetune_check_method(const ses_finetune_args *a, ses_err *e);
 /* The same for --method: finetune_classifier.c. */
 bool ses_finetune_classifier(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e);
 
