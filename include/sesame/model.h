@@ -46,11 +46,13 @@ typedef struct ses_adapter_options {
      * "ffn.up"), by the end of their names; "all"; NULL or "": query and value projections; of IA3: key and
      * value projections and the last feed-forward layer. */
     const char *targets;
-    const char *kind; /* "lora", "ia3", "bitfit", "prompt", "ptuning", "prefix"; NULL: "lora" */
+    const char *kind; /* "lora", "ia3", "bitfit", "prompt", "ptuning", "prefix", "bottleneck"; NULL: "lora" */
     int64_t virtual_tokens; /* prompt, ptuning, prefix */
     /* prefix, ptuning: units of the hidden layers that compute the virtual tokens in training; 0: the virtual
      * tokens are trained themselves (ptuning needs them) */
     int64_t projection;
+    double reduction;      /* bottleneck: hidden size / units of its hidden layer */
+    const char *placement; /* bottleneck: "seq" (Pfeiffer), "double" (Houlsby), "parallel"; NULL: "seq" */
 } ses_adapter_options;
 typedef ses_adapter_options ses_lora; /* its former name */
 

@@ -43,6 +43,7 @@ const ses_adapter_desc ses_adapter_prefix = {
     .name = "prefix",
     .title = "prefix tuning",
     .peft_type = "PREFIX_TUNING",
+    .file = SES_PEFT_FILES,
     .prefix = "base_model.",
     .mlp = { 1, SES_ACT_TANH },
     .check = ses_virtual_check_options,

@@ -81,8 +81,9 @@ bool ses_virtual_declare(ses_adapter *a, ses_model *m, int64_t rows, int64_t in,
     return ses_store_ok(m->store, e);
 }
 
-const char *ses_virtual_tensor_name(const char *name)
+bool ses_virtual_tensor_name(const ses_adapter *a, const ses_model *m, const char *name, char *buf, size_t n)
 {
+    (void)a, (void)m;
     static const char *const names[][2] = {
         { "adapter.virtual", VALUES },
         { "adapter.virtual.input", COMPUTED "embedding.weight" },
@@ -94,8 +95,8 @@ const char *ses_virtual_tensor_name(const char *name)
         { "adapter.virtual.4.bias", COMPUTED "mlp.4.bias" },
     };
     for (size_t i = 0; i < SES_LEN(names); i++)
-        if (!strcmp(names[i][0], name)) return names[i][1];
-    return NULL;
+        if (!strcmp(names[i][0], name)) return (size_t)snprintf(buf, n, "%s", names[i][1]) < n;
+    return false;
 }
 
 bool ses_virtual_save(const ses_model *m, ses_safetensors_writer *w, ses_arena *mem, ses_err *e)

@@ -13,7 +13,7 @@ bool ses_virtual_check(const ses_adapter *a, const ses_model *m, int stack, ses_
  * in] and the dense layers of v. */
 bool ses_virtual_declare(ses_adapter *a, ses_model *m, int64_t rows, int64_t in, int64_t out, ses_virtual *v,
                          ses_tensor **x, ses_err *e);
-const char *ses_virtual_tensor_name(const char *name);
+bool ses_virtual_tensor_name(const ses_adapter *a, const ses_model *m, const char *name, char *buf, size_t n);
 /* Adds the computed values, which are no parameter, to the file. */
 bool ses_virtual_save(const ses_model *m, ses_safetensors_writer *w, ses_arena *mem, ses_err *e);
 /* Their common keys of adapter_config.json. */
