@@ -1,6 +1,7 @@
 /* Adapters of other kinds than LoRA against the peft library (fixtures/adapter_kinds, made by
- * adapter_kinds.py), and bottleneck adapters against the package adapters (adapter_hub.py): adapters open with their outputs, training takes the same steps, and saved adapters
- * have the same bytes. */
+ * adapter_kinds.py), and bottleneck adapters against the package adapters (fixtures/adapter_hub, made by
+ * adapter_hub.py): adapters open with their outputs, training takes the same steps, and saved adapters have
+ * the same bytes. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "adapter_fixture.h"
 #include "base/alloc.h"
@@ -35,7 +36,10 @@ static const kind_case cases[] = {
     { "projection-bert", "adapters/bert/base", { .kind = NULL } },
     { "seq", "adapters/bert/base", { .kind = "bottleneck", .reduction = 4 }, true },
     { "double", "adapters/bert/base", { .kind = "bottleneck", .reduction = 4, .placement = "double" }, true },
-    { "parallel", "adapters/bert/base", { .kind = "bottleneck", .reduction = 4, .placement = "parallel" }, true },
+    { "parallel",
+      "adapters/bert/base",
+      { .kind = "bottleneck", .reduction = 4, .placement = "parallel" },
+      true },
     { "seq-hub", "adapters/bert/base", { .kind = NULL }, true },
 };
 
@@ -68,9 +72,11 @@ static void round_trip(const char *from, ses_device *dev)
     char out[64];
     size_t n = 0, m = 0;
     ses_adapter_options any = { .kind = "lora" }; /* the folder has its own kind */
-    ses_model *model = ses_model_open(from, dev, &(ses_model_options){ .train = true, .lora = &any, .class_name = class_of(from) }, &e);
+    ses_model *model = ses_model_open(
+        from, dev, &(ses_model_options){ .train = true, .lora = &any, .class_name = class_of(from) }, &e);
     snprintf(out, sizeof out, "%s/again", tmp);
-    CHECK_MSG(model && ses_model_save(model, out, &(ses_save_options){ .dtype = SES_F32, .overwrite = true }, &e),
+    CHECK_MSG(model &&
+                  ses_model_save(model, out, &(ses_save_options){ .dtype = SES_F32, .overwrite = true }, &e),
               "%s", e.msg);
     for (int i = 0; i < 2; i++) {
         char *a = file_of(from, i, &n, &e), *b = file_of(out, i, &m, &e);
@@ -93,15 +99,16 @@ static double files_apart(const char *dir, const char *other, int file, ses_err 
         if (!x || x->count != y->count) worst = INFINITY;
         if (strstr(y->name, ".key.bias")) continue;
         for (int64_t k = 0; x && k < y->count && x->count == y->count; k++)
-            worst = fmax(worst, fabs((double)((const float *)x->data)[k] - (double)((const float *)y->data)[k]));
+            worst =
+                fmax(worst, fabs((double)((const float *)x->data)[k] - (double)((const float *)y->data)[k]));
     }
     if (!a || !b) worst = INFINITY;
     ses_safetensors_free(a), ses_safetensors_free(b);
     return worst;
 }
 
-/* Trains from the values in `from` to those in `to`. Without a kind, or in adapter-hub's format, which has a
- * name for each adapter, the folder `from` is trained further. */
+/* Trains from the values in `from` to the values in `to`. Cases without a kind, and cases in adapter-hub's
+ * format, where each adapter has a name, train the folder `from` further. */
 static void train(const kind_case *c, const char *base, const char *from, const char *to, const run *r,
                   ses_device *dev)
 {
@@ -112,7 +119,8 @@ static void train(const kind_case *c, const char *base, const char *from, const 
     ses_model_options o = { .train = true, .new_heads = true, .lora = &c->o, .class_name = class_of(to) };
     ses_model *m = ses_model_open(c->o.kind && !c->is_hub ? base : from, dev, &o, &e);
     if (!CHECK_MSG(m, "%s", e.msg)) return;
-    if (c->o.kind && !c->is_hub) CHECK_MSG(pass(m, from, true, &apart, &e) && apart == 0, "apart %g %s", apart, e.msg);
+    if (c->o.kind && !c->is_hub)
+        CHECK_MSG(pass(m, from, true, &apart, &e) && apart == 0, "apart %g %s", apart, e.msg);
     ses_optim_options options;
     ses_optim_defaults("adamw", &options, &e);
     options.lr = r->rate;

@@ -69,7 +69,7 @@ ses_safetensors *ses_model_open_saved(const ses_model *m, const char *dir, ses_e
     return ses_adapter_open_files(m->adapter->desc, dir, e);
 }
 
-/* w: the adapter's tensors; head: those in a file of their own. */
+/* w: the adapter's tensors; head: tensors in a file of their own. */
 static bool save_adapter(const ses_model *m, const ses_safetensors_writer *w,
                          const ses_safetensors_writer *head, const char *dir, const ses_save_options *o,
                          ses_err *e)

@@ -75,7 +75,8 @@ typedef struct ses_seqs {
     ses_tensor *ids, *segments, *positions, *cu_seqlens;
     /* keys in a cache: number of keys per sequence, rows of the new keys */
     ses_tensor *key_lens, *key_rows;
-    ses_tensor *prefix_rows; /* [n_prefixes, virtual tokens]: rows of virtual tokens, in slots that were empty */
+    ses_tensor
+        *prefix_rows; /* [n_prefixes, virtual tokens]: rows of virtual tokens, in slots that were empty */
     int64_t n_prefixes;
 } ses_seqs;
 
@@ -317,7 +318,7 @@ ses_tensor *ses_self_attention(const ses_stack *k, ses_forward_ctx *p, const ses
 /* virtual_tokens.c */
 /* The values of the virtual tokens: their parameter x, or what the dense layers compute from it. */
 ses_tensor *ses_virtual_values(const ses_virtual *v, ses_tape *t, ses_tensor *x);
-/* Sets the keys of q behind those of the virtual tokens: p->prefixed. */
+/* Sets p->prefixed: the keys of q behind the keys of the virtual tokens. */
 void ses_virtual_begin(const ses_virtual *v, ses_forward_ctx *p, const ses_seqs *q);
 /* The key (part 0) or value (part 1) of each virtual token in layer i: [tokens, width]. */
 ses_tensor *ses_virtual_part(const ses_virtual *v, ses_tape *t, ses_tensor *prefix, int i, int part);

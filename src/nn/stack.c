@@ -202,8 +202,8 @@ static int64_t i8_heads(const ses_stack *k, const ses_layer *l, const ses_forwar
 {
     const ses_config *c = p->c;
     int64_t dim = c->attention.head_size ? c->attention.head_size : c->hidden / k->heads;
-    bool supported =
-        is_full_attention(k, l, p, ctx) && !ctx->prefix && !ses_tape_training(p->tape) && dim <= SES_ATTN_I8_MAX_DIM;
+    bool supported = is_full_attention(k, l, p, ctx) && !ctx->prefix && !ses_tape_training(p->tape) &&
+                     dim <= SES_ATTN_I8_MAX_DIM;
     return supported && ctx->seqs->max_seqlen <= SES_ATTN_I8_MAX_KEYS ? ses_stack_heads(k, i) : 0;
 }
 
@@ -333,10 +333,9 @@ ses_tensor *ses_layer_ffn(const ses_layer *l, ses_forward_ctx *p, const ses_laye
 {
     const ses_config *c = p->c;
     ses_tensor *in = norm_before(p, l->ffn_norm, x), *fused = feed_forward_fused(l, p, in);
-    return residual_after(p, fused ? NULL : &l->down, l->ffn_norm, &l->after_ffn,
-                          fused ? fused : feed_forward(l, p, at, in),
-                          c->dropout.ffn < 0 ? c->dropout.hidden : c->dropout.ffn,
-                          c->norm.residual_post_norm ? in : x);
+    return residual_after(
+        p, fused ? NULL : &l->down, l->ffn_norm, &l->after_ffn, fused ? fused : feed_forward(l, p, at, in),
+        c->dropout.ffn < 0 ? c->dropout.hidden : c->dropout.ffn, c->norm.residual_post_norm ? in : x);
 }
 
 ses_tensor *ses_stack_output_hidden(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x, int64_t i)
@@ -513,7 +512,8 @@ static ses_tensor *run_stack(const ses_stack *k, ses_forward_ctx *p, const ses_s
     if (k->pruned.left && p->mask_bias)
         ses_tape_fail(t, SES_EUNSUPPORTED, "a prefix mask needs all heads: the model has pruned heads");
     if (ctx.prefix && p->mask_bias)
-        ses_tape_fail(t, SES_EUNSUPPORTED, "a model with a tuned prefix cannot have a prefix mask (prefix_len)");
+        ses_tape_fail(t, SES_EUNSUPPORTED,
+                      "a model with a tuned prefix cannot have a prefix mask (prefix_len)");
     ses_tape_mark start = ses_tape_get_mark(t);
     ses_tensor *x = vtable->embed ? vtable->embed(k, p, seqs) : ses_stack_embed(k, p, seqs);
     if (rewinds) x = ses_tape_rewind(t, start, x);

@@ -1,4 +1,4 @@
-/* The embeddings of a stack: tokens or vectors in their place, positions, segments. */
+/* The embeddings of a stack: tokens or vectors instead of them, positions, segments. */
 #include "layer_hooks.h"
 
 #include <math.h>

@@ -219,7 +219,9 @@ static const ses_opt transfer_opt[] = {
           "train a small set of parameters and the head, freeze the model; lora: low-rank matrices, ia3: "
           "factors of keys, values and activations, bitfit: the biases, prompt: vectors of virtual tokens, "
           "ptuning: the same, computed by an MLP, prefix: keys and values of virtual tokens in each layer "
-          "(P-tuning v2), bottleneck: small layers after those of the model. If MODEL is an adapter, it is trained further. none: train all weights, of an adapter with its base model. auto: the kind of "
+          "(P-tuning v2), bottleneck: small layers after the layers of the model. If MODEL is an adapter, it "
+          "is "
+          "trained further. none: train all weights, of an adapter with its base model. auto: the kind of "
           "the adapter MODEL, else none" },
     { .name = "lora-rank",
       .type = SES_OPT_INT,

@@ -271,12 +271,13 @@ void ses_transfer_put_usage(const ses_transfer_options *o, const ses_model *m, s
     ses_buf_appendf(b, "\nThis folder is an adapter: `sesame` opens it directly%s.",
                     merges ? ", `sesame convert` merges it into its base model" : "");
     if (o->adapter != SES_ADAPT_BITFIT)
-        ses_buf_appendf(
-            b, " In Python:\n\n```python\nbase = transformers.%s.from_pretrained(BASE, num_labels=%lld)\n%s\n```",
-            ses_model_class_name(m), (long long)ses_model_label_count(m),
-            o->adapter == SES_ADAPT_BOTTLENECK
-                ? "adapters.init(base)\nbase.load_adapter(FOLDER, set_active=True)"
-                : "model = peft.PeftModel.from_pretrained(base, FOLDER)");
+        ses_buf_appendf(b,
+                        " In Python:\n\n```python\nbase = transformers.%s.from_pretrained(BASE, "
+                        "num_labels=%lld)\n%s\n```",
+                        ses_model_class_name(m), (long long)ses_model_label_count(m),
+                        o->adapter == SES_ADAPT_BOTTLENECK
+                            ? "adapters.init(base)\nbase.load_adapter(FOLDER, set_active=True)"
+                            : "model = peft.PeftModel.from_pretrained(base, FOLDER)");
     ses_buf_puts(b, "\n");
     if (ses_model_dtype(m) == SES_I8)
         ses_buf_puts(b,

@@ -1,5 +1,5 @@
-/* Adapters of a model: opening, their part in declaring and loading it, tensor names in their files. What the
- * kinds do differently is in their ses_adapter_desc. */
+/* Adapters of a model: opening, their part in declaring and loading it, tensor names in their files.
+ * Differences between kinds are in their ses_adapter_desc. */
 #include "adapter_impl.h"
 
 #include "base/alloc.h"
@@ -271,8 +271,8 @@ static bool merge_one(ses_adapter *a, ses_model *m, const ses_adapter_target *d,
 {
     ses_err failed = { 0 };
     ses_tensor *w = own_param(m, d->name, "weight", o, &failed),
-               *bias = a->desc->merges_bias && !failed.code ? own_param(m, d->name, "bias", o, &failed)
-                                                            : NULL;
+               *bias =
+                   a->desc->merges_bias && !failed.code ? own_param(m, d->name, "bias", o, &failed) : NULL;
     if (failed.code) return ses_fail(e, failed.code, "%s", failed.msg);
     for (size_t i = 0; i < SES_LEN(d->x); i++)
         if (d->x[i]) ses_adapter_mark_used(a, d->x[i]);

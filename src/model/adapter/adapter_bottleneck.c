@@ -46,12 +46,13 @@ static bool recognizes(const ses_json *c)
 /* Rejects settings that change the computation and are not implemented. */
 static bool check_supported(const ses_json *c, ses_err *e)
 {
-    static const char *const off[] = { "ln_before", "ln_after", "use_gating", "phm_layer", "cross_adapter",
-                                       "adapter_residual_before_ln" };
+    static const char *const off[] = { "ln_before", "ln_after",      "use_gating",
+                                       "phm_layer", "cross_adapter", "adapter_residual_before_ln" };
     bool on = false;
     for (size_t i = 0; i < SES_LEN(off); i++)
         if (ses_json_bool(ses_json_get(c, off[i]), &on) && on)
-            return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is true: not supported in bottleneck adapters", off[i]);
+            return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is true: not supported in bottleneck adapters",
+                            off[i]);
     if (ses_json_string(ses_json_get(c, "inv_adapter"), NULL))
         return ses_fail(e, SES_EUNSUPPORTED, "\"inv_adapter\": invertible adapters are not supported");
     if (ses_json_bool(ses_json_get(c, "original_ln_after"), &on) && !on)
@@ -77,7 +78,8 @@ static bool read(ses_adapter *a, const ses_json *all, ses_err *e)
         return ses_fail(e, SES_EUNSUPPORTED, "\"non_linearity\" is not an activation that is known here");
     const ses_json *scale = ses_json_get(c, "scaling");
     if (scale && !ses_json_real(scale, &s->scale))
-        return ses_fail(e, SES_EUNSUPPORTED, "\"scaling\" must be a number: learned scales are not supported");
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "\"scaling\" must be a number: learned scales are not supported");
     ses_json_real(ses_json_get(c, "dropout"), &s->dropout);
     ses_json_bool(ses_json_get(c, "original_ln_before"), &s->reads_normed);
     ses_json_bool(ses_json_get(c, "is_parallel"), &s->parallel);
@@ -90,7 +92,7 @@ static bool read(ses_adapter *a, const ses_json *all, ses_err *e)
            ses_fail(e, SES_EFORMAT, "\"dropout\" is %g, expected a rate from 0 to below 1", s->dropout);
 }
 
-/* Tensors: "adapter.PLACE.layer.0.attn.down.weight" is "bert.encoder.layer.0.attention.output.adapters.NAME.
+/* Tensors: "adapter.NUMBER.layer.0.attn.down.weight" is "bert.encoder.layer.0.attention.output.adapters.NAME.
  * adapter_down.0.weight", beside the dense layer "layer.0.attn.out". */
 static bool tensor_name(const ses_adapter *a, const ses_model *m, const char *ours, char *buf, size_t n)
 {
@@ -98,11 +100,12 @@ static bool tensor_name(const ses_adapter *a, const ses_model *m, const char *ou
                                             { "down.bias", "adapter_down.0.bias" },
                                             { "up.weight", "adapter_up.weight" },
                                             { "up.bias", "adapter_up.bias" } };
-    static const char *const dense[][2] = { { ".attn.", ".attn.out.weight" }, { ".ffn.", ".ffn.down.weight" } };
+    static const char *const dense[][2] = { { ".attn.", ".attn.out.weight" },
+                                            { ".ffn.", ".ffn.down.weight" } };
     static const char end[] = "output.dense.weight";
     char layer[96], hf[200];
-    int place = -1, at = 0;
-    if (sscanf(ours, "adapter.%d.%n", &place, &at) != 1 || place != a->place || !at) return false;
+    int number = -1, at = 0;
+    if (sscanf(ours, "adapter.%d.%n", &number, &at) != 1 || number != a->number || !at) return false;
     for (size_t d = 0; d < SES_LEN(dense); d++)
         for (size_t p = 0; p < SES_LEN(parts); p++) {
             const char *in = strstr(ours + at, dense[d][0]);
@@ -123,7 +126,7 @@ static int64_t units(ses_adapter *a, const char *ours, int64_t width)
     char name[256];
     if (!tensor_name(a, a->declaring, ours, name, sizeof name)) {
         ses_fail(&a->err, SES_EUNSUPPORTED,
-                 "%s has no place for bottleneck adapters: its layers do not end in \"output.dense\"",
+                 "%s cannot have bottleneck adapters: its layers do not end in \"output.dense\"",
                  a->declaring->desc->name);
         return 0;
     }
@@ -151,7 +154,7 @@ static void add(ses_adapter *a, ses_store *s, ses_bottlenecks *to, const char *l
                 int64_t width)
 {
     char at[128], first[160];
-    snprintf(at, sizeof at, "adapter.%d.%s.%s", a->place, layer, block);
+    snprintf(at, sizeof at, "adapter.%d.%s.%s", a->number, layer, block);
     snprintf(first, sizeof first, "%s.down.weight", at);
     int64_t n = a->err.code ? 0 : units(a, first, width);
     if (!n) return;

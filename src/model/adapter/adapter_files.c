@@ -73,10 +73,8 @@ bool ses_adapter_read_config(ses_adapter *a, const char *dir, const char *base, 
 static const struct {
     const char *task, *hub, *head; /* task of peft, type of a head of adapter-hub */
 } tasks[] = {
-    { "SEQ_CLS", "classification", "classify" },
-    { "TOKEN_CLS", "tagging", "tag" },
-    { "QUESTION_ANS", "question_answering", "span" },
-    { "CAUSAL_LM", NULL, "causal-lm" },
+    { "SEQ_CLS", "classification", "classify" },        { "TOKEN_CLS", "tagging", "tag" },
+    { "QUESTION_ANS", "question_answering", "span" },   { "CAUSAL_LM", NULL, "causal-lm" },
     { "SEQ_2_SEQ_LM", NULL, "conditional-generation" },
 };
 
@@ -179,7 +177,8 @@ ses_json_doc *ses_model_config_open_as(const char *dir, const char *base, const 
     ses_json_doc *adapter = load(dir, SES_ADAPTER_CONFIG, e), *d = NULL, *config = NULL;
     char *from = adapter ? base_of(ses_json_root(adapter), dir, base, e) : NULL;
     config = from ? load_config(from, class_name, e) : NULL;
-    ses_json_doc *head = config && has_file(dir, "head_config.json") ? load(dir, "head_config.json", e) : NULL;
+    ses_json_doc *head =
+        config && has_file(dir, "head_config.json") ? load(dir, "head_config.json", e) : NULL;
     bool readable = head || (config && !has_file(dir, "head_config.json"));
     if (readable)
         d = derive(dir, ses_json_root(adapter), head ? ses_json_root(head) : NULL, ses_json_root(config), e);

@@ -9,7 +9,12 @@
 #include "model/model_desc.h"
 
 #define SES_ADAPTER_FILE "adapter_model.safetensors"
-#define SES_PEFT_FILES { { SES_ADAPTER_FILE, "adapter_model.bin" } }
+#define SES_PEFT_FILES                            \
+    {                                             \
+        {                                         \
+            SES_ADAPTER_FILE, "adapter_model.bin" \
+        }                                         \
+    }
 #define SES_ADAPTER_PREFIX "base_model.model."
 
 /* A dense layer that an adapter can change. */
@@ -20,17 +25,17 @@ typedef struct ses_adapter_target {
     const ses_tensor_entry *x[2]; /* tensors of a loaded adapter */
 } ses_adapter_target;
 
-/* A kind of adapter. Functions may be NULL unless a comment says otherwise. */
+/* A kind of adapter. Functions may be NULL, except required ones. */
 typedef struct ses_adapter_desc {
     const char *name, *title; /* "lora", "LoRA" */
-    const char *peft_type;    /* of adapter_config.json */
+    const char *peft_type;    /* "LORA" in adapter_config.json */
     const char *prefix;       /* before transformers' names in the file */
-    /* files of tensors, each with its name as PyTorch's format; the first must exist. With two of them the
-     * second has the parameters that do not belong to the adapter. */
+    /* files of tensors, each also under its name in PyTorch's format; the first must exist. The second has
+     * the parameters of the head. */
     const char *file[2][2];
-    bool no_meta; /* the files have no metadata */
+    bool no_meta;                               /* the files have no metadata */
     bool (*recognizes)(const ses_json *config); /* NULL: peft_type tells */
-    bool merges;              /* a loaded adapter becomes part of the weights */
+    bool merges;                                /* a loaded adapter becomes part of the weights */
     /* Settings of a new adapter; required. */
     bool (*check)(const ses_adapter_options *o, ses_err *e);
     /* Reads its keys of adapter_config.json; required. The tensors are open: a->file. */
@@ -55,7 +60,7 @@ typedef struct ses_adapter_desc {
     bool (*tensor_name)(const ses_adapter *a, const ses_model *m, const char *name, char *buf, size_t n);
     /* The tensor of a parameter of a head that the file has under a name of its own; NULL: none. */
     const ses_tensor_entry *(*head)(const ses_adapter *a, const char *name);
-    /* Adds tensors that are no parameters to the file; values that must live until it is written: in mem. */
+    /* Adds computed tensors to the file; their values are allocated in mem. */
     bool (*save)(const ses_model *m, ses_safetensors_writer *w, ses_arena *mem, ses_err *e);
     /* Virtual tokens computed in training: hidden layers, activation. */
     struct {
@@ -76,9 +81,9 @@ struct ses_adapter {
     char *base;  /* folder of the base model */
     ses_adapter_options o;
     char *targets;
-    char name[64];         /* bottleneck: its name in the file */
-    int place;             /* its number among the adapters of the model */
-    ses_bottleneck shape;  /* bottleneck: without parameters */
+    char name[64];        /* bottleneck: its name in the file */
+    int number;           /* among the adapters of the model: 0, 1, ... */
+    ses_bottleneck shape; /* bottleneck: without parameters */
     bool after_attn, after_ffn;
     bool use_rslora;       /* LoRA: scaled by alpha / sqrt(rank) */
     ses_safetensors *file; /* NULL: new values */

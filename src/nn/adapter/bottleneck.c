@@ -1,5 +1,5 @@
 /* Bottleneck adapters: see ses_bottleneck. */
-#include "nn.h"
+#include "nn/nn.h"
 
 ses_tensor *ses_bottlenecks_run(const ses_bottlenecks *b, ses_forward_ctx *p, ses_norm norm, ses_tensor *h,
                                 ses_tensor *residual)
