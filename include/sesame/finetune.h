@@ -125,10 +125,11 @@ typedef enum {
     SES_ADAPT_PROMPT,
     SES_ADAPT_PTUNING,
     SES_ADAPT_PREFIX,
-    SES_ADAPT_LAST = SES_ADAPT_PREFIX
+    SES_ADAPT_BOTTLENECK,
+    SES_ADAPT_LAST = SES_ADAPT_BOTTLENECK
 } ses_adapter_kind;
 /* The names of ses_adapter_kind. */
-#define SES_ADAPTER_KINDS "none|lora|auto|ia3|bitfit|prompt|ptuning|prefix"
+#define SES_ADAPTER_KINDS "none|lora|auto|ia3|bitfit|prompt|ptuning|prefix|bottleneck"
 
 typedef enum {
     SES_HEAD_DEFAULT, /* the model's own kind */
@@ -154,8 +155,10 @@ typedef struct ses_transfer_options {
     const char *layers;     /* feed it these, as "9-12" or "-1": 0 is the embeddings; NULL: the last */
     int combine;            /* several layers: 0 mean, 1 sum, 2 concatenation (needs `head`) */
     double dropout, attention_dropout, classifier_dropout; /* negative: as in config.json */
-    int64_t virtual_tokens; /* adapters prompt, ptuning, prefix */
-    int64_t projection;     /* prefix, ptuning: see ses_adapter_options; 0: none, of ptuning 128 */
+    int64_t virtual_tokens;                                /* adapters prompt, ptuning, prefix */
+    int64_t projection; /* prefix, ptuning: see ses_adapter_options; 0: none, of ptuning 128 */
+    double reduction;   /* bottleneck: hidden size / units of the hidden layer */
+    int placement;      /* bottleneck: 0 seq, 1 double, 2 parallel */
 } ses_transfer_options;
 
 /* Learning rate of taggers of words unless another one is given by name. */

@@ -46,11 +46,13 @@ typedef struct ses_adapter_options {
      * "ffn.up"), by the end of their names; "all"; NULL or "": query and value projections; of IA3: key and
      * value projections and the last feed-forward layer. */
     const char *targets;
-    const char *kind; /* "lora", "ia3", "bitfit", "prompt", "ptuning", "prefix"; NULL: "lora" */
+    const char *kind; /* "lora", "ia3", "bitfit", "prompt", "ptuning", "prefix", "bottleneck"; NULL: "lora" */
     int64_t virtual_tokens; /* prompt, ptuning, prefix */
     /* prefix, ptuning: units of the hidden layers that compute the virtual tokens in training; 0: the virtual
      * tokens are trained themselves (ptuning needs them) */
     int64_t projection;
+    double reduction;      /* bottleneck: hidden size / units of its hidden layer */
+    const char *placement; /* bottleneck: "seq" (Pfeiffer), "double" (Houlsby), "parallel"; NULL: "seq" */
 } ses_adapter_options;
 typedef ses_adapter_options ses_lora; /* its former name */
 
@@ -65,10 +67,11 @@ typedef struct ses_model_options {
     uint64_t seed;          /* seed of random values */
     const ses_json *config; /* replaces the folder's config.json; must outlive the model */
     bool new_heads;         /* head parameters that the file lacks in this shape are initialized at random */
-    const ses_adapter_options *lora; /* with train: only an adapter and the head are trained; needed while opening. Of an
+    const ses_adapter_options
+        *lora;        /* with train: only an adapter and the head are trained; needed while opening. Of an
                              * adapter folder: its adapter is trained further, with its own settings; only
                              * the dropout is used */
-    const char *base;     /* base model of an adapter folder, instead of the one it names */
+    const char *base; /* base model of an adapter folder, instead of the one it names */
     /* A model of the same weights (of the base model, for an adapter folder) on the same device: parameters
      * that both have and no adapter changes use its memory. It must not be trained, must have no adapter and
      * must outlive the new model. */

@@ -244,7 +244,8 @@ bool ses_model_param_in_file(const ses_model *m, const ses_param *p)
     return m->file && ses_model_find(m, p->name);
 }
 
-/* A parameter of an adapter without values; or, with new_heads, a head's parameter that the file lacks in this shape. */
+/* A parameter of an adapter without values; or, with new_heads, a head's parameter that the file lacks in
+ * this shape. */
 static bool is_new_param(const ses_model *m, size_t i, const ses_tensor_entry *x, const ses_model_options *o)
 {
     const ses_tensor *t = ses_store_at(m->store, i)->tensor;

@@ -194,6 +194,12 @@ static bool open_adapter(ses_model *m, const char *dir, const ses_model_options 
         m->adapter = ses_adapter_continue(dir, o->base, o->lora->dropout, e);
     else
         m->adapter = o->lora ? ses_adapter_new(o->lora, dir, e) : ses_adapter_open(dir, o->base, e);
+    const char *unmerged = o->train && !o->lora ? ses_adapter_unmerged(m->adapter) : NULL;
+    if (unmerged)
+        return ses_fail(
+            e, SES_EUNSUPPORTED,
+            "%s: %s cannot be merged into the weights: train the adapter further, or its base model", dir,
+            unmerged);
     return m->adapter != NULL;
 }
 

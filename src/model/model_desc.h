@@ -189,7 +189,7 @@ struct ses_model {
     char *dir;
     ses_adapter *adapter; /* NULL: none */
     ses_adapter_hook adapter_hook;
-    bool is_view;         /* everything but the struct belongs to another model */
+    bool is_view; /* everything but the struct belongs to another model */
 };
 
 /* config.c: the description of the config's model_type. */
@@ -340,10 +340,10 @@ typedef struct ses_virtual_batch {
     ses_batch batch;
     ses_output_request request;
     const int32_t *virtual_rows; /* [batch.tokens]; NULL: the batch is unchanged */
-    int32_t *token;              /* [tokens]: the place of each token in the new batch */
-    int64_t tokens;              /* of the former batch; 0: the batch is unchanged */
+    int32_t *token;              /* [tokens]: the index of each token in the new batch */
+    int64_t tokens;              /* tokens of the former batch; 0: the batch is unchanged */
 } ses_virtual_batch;
-/* Replaces *b and *r, if the model has virtual tokens, by those of v, which must outlive the pass. */
+/* Lets *b and *r point to v, which must outlive the pass, if the model has virtual tokens. */
 bool ses_virtual_batch_make(const ses_model *m, ses_tape *t, const ses_batch **b,
                             const ses_output_request **r, ses_virtual_batch *v, ses_err *e);
 /* Removes virtual tokens from outputs by token. */

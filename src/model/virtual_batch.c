@@ -43,7 +43,7 @@ static const int32_t *moved(const ses_batch *b, ses_tape *t, const int32_t *x, i
     return y;
 }
 
-/* Offsets, and the places of tokens and virtual tokens. */
+/* Offsets, and the order of tokens and virtual tokens. */
 static bool lay_out(ses_virtual_batch *v, ses_tape *t, const ses_batch *b, int64_t V)
 {
     int64_t n = b->tokens;

@@ -417,8 +417,7 @@ void ses_cache_end(ses_forward_ctx *p, bool ok)
     const ses_batch *b = p->batch;
     const int32_t *cu = offsets(b);
     for (int64_t s = 0; s < b->seqs; s++) {
-        if (ok)
-            b->cache->len[b->slots[s]] = rows_before(b->cache, b->slots[s]) + cu[s + 1] - cu[s];
+        if (ok) b->cache->len[b->slots[s]] = rows_before(b->cache, b->slots[s]) + cu[s + 1] - cu[s];
         if (!ok && !b->cache->len[b->slots[s]]) release_source(b->cache, b->slots[s]);
     }
 }

@@ -145,7 +145,8 @@ ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act)
 /* May the output of d be int8 because only `next` reads it? */
 static bool i8_output_allowed(const ses_tape *t, const ses_dense *d, const ses_dense *next)
 {
-    return !ses_dense_has_adapter(d) && !ses_dense_has_adapter(next) && ses_tape_device(t)->is_host && ses_pack_dtype(next->w) == SES_I8;
+    return !ses_dense_has_adapter(d) && !ses_dense_has_adapter(next) && ses_tape_device(t)->is_host &&
+           ses_pack_dtype(next->w) == SES_I8;
 }
 
 ses_tensor *ses_dense_run_i8_out(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next)
@@ -194,7 +195,8 @@ ses_tensor *ses_norm_run_dropout(ses_tape *t, ses_norm n, ses_tensor *x, double 
 ses_tensor *ses_dense_run_normed(ses_tape *t, ses_dense d, ses_tensor *x, ses_norm n, double rate,
                                  ses_tensor *residual, double eps)
 {
-    if (!ses_dense_has_adapter(&d) && n.bias && ses_tape_device(t)->is_host && ses_linear_norm_supports(t, d.w))
+    if (!ses_dense_has_adapter(&d) && n.bias && ses_tape_device(t)->is_host &&
+        ses_linear_norm_supports(t, d.w))
         return ses_linear_norm(t, x, d.w, d.b, d.layout, residual, n.gain, n.bias, eps);
     return ses_norm_run_dropout(t, n, ses_dense_run(t, d, x, SES_ACT_NONE), rate, residual, eps);
 }

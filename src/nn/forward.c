@@ -21,8 +21,7 @@ static int32_t *count_positions(ses_forward_ctx *p, const ses_config *c, const s
     int64_t shift = q == &p->target ? p->target_shift : p->in_shift;
     int32_t *position = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *position);
     for (int64_t s = 0; position && s < q->seqs; s++) {
-        int32_t next =
-            (int32_t)(c->position.offset + (cached ? ses_cache_position(p, s, shift) : shift));
+        int32_t next = (int32_t)(c->position.offset + (cached ? ses_cache_position(p, s, shift) : shift));
         for (int32_t t = q->host_cu_seqlens[s]; t < q->host_cu_seqlens[s + 1]; t++) {
             bool skip = c->position.skips_pad && q->host_ids[t] == c->pad_id;
             position[t] = skip ? (int32_t)c->pad_id : next++;

@@ -75,7 +75,8 @@ typedef struct ses_seqs {
     ses_tensor *ids, *segments, *positions, *cu_seqlens;
     /* keys in a cache: number of keys per sequence, rows of the new keys */
     ses_tensor *key_lens, *key_rows;
-    ses_tensor *prefix_rows; /* [n_prefixes, virtual tokens]: rows of virtual tokens, in slots that were empty */
+    ses_tensor
+        *prefix_rows; /* [n_prefixes, virtual tokens]: rows of virtual tokens, in slots that were empty */
     int64_t n_prefixes;
 } ses_seqs;
 
@@ -182,6 +183,27 @@ typedef enum {
     SES_TOWER_BACKWARD /* from the token itself on */
 } ses_tower;
 
+/* A bottleneck adapter (Houlsby et al. 2019) after attention or after the feed-forward block, before its
+ * residual connection: h + scale up(act(down(x))). */
+typedef struct ses_bottleneck {
+    ses_dense down, up;
+    ses_act act;
+    double scale, dropout;
+    bool reads_normed; /* x is norm(h + residual), else h (Pfeiffer et al. 2020) */
+    bool keeps_normed; /* with reads_normed: x replaces h in the sum */
+    bool parallel;     /* x is the residual: the block's input (He et al. 2021) */
+} ses_bottleneck;
+
+enum { SES_MAX_BOTTLENECKS = 4 };
+typedef struct ses_bottlenecks { /* one after the other */
+    ses_bottleneck item[SES_MAX_BOTTLENECKS];
+    int n;
+} ses_bottlenecks;
+/* bottleneck.c: h, the output of a block, after its adapters. residual: the block's input; norm: of its
+ * output. */
+ses_tensor *ses_bottlenecks_run(const ses_bottlenecks *b, ses_forward_ctx *p, ses_norm norm, ses_tensor *h,
+                                ses_tensor *residual);
+
 typedef struct ses_layer {
     ses_attn_params self, cross;
     ses_norm self_norm, cross_norm, ffn_norm;
@@ -189,6 +211,7 @@ typedef struct ses_layer {
     ses_tensor *distance; /* [2 * positions - 1, head size], SES_POS_RELATIVE_KEY; else NULL */
     int64_t window;       /* 0: full attention */
     ses_tower tower;
+    ses_bottlenecks after_attn, after_ffn;
 } ses_layer;
 
 /* Heads that were removed from layers; NULL: none. */
@@ -295,7 +318,7 @@ ses_tensor *ses_self_attention(const ses_stack *k, ses_forward_ctx *p, const ses
 /* virtual_tokens.c */
 /* The values of the virtual tokens: their parameter x, or what the dense layers compute from it. */
 ses_tensor *ses_virtual_values(const ses_virtual *v, ses_tape *t, ses_tensor *x);
-/* Sets the keys of q behind those of the virtual tokens: p->prefixed. */
+/* Sets p->prefixed: the keys of q behind the keys of the virtual tokens. */
 void ses_virtual_begin(const ses_virtual *v, ses_forward_ctx *p, const ses_seqs *q);
 /* The key (part 0) or value (part 1) of each virtual token in layer i: [tokens, width]. */
 ses_tensor *ses_virtual_part(const ses_virtual *v, ses_tape *t, ses_tensor *prefix, int i, int part);

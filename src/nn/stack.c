@@ -40,6 +40,8 @@ static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c
     l.ffn_norm = ses_norm_add(s, c->hidden, c->norm.kind, "%s.ffn.norm", name);
     if (ses_config_scores_distances(c)) l.distance = ses_relative_key_add(k, s, c, i);
     if (c->attention.local_layers[i / 64] >> (i % 64) & 1) l.window = c->attention.window;
+    const ses_adapter_hook *a = ses_store_adapter_hook(s);
+    if (a) a->layer(a->ctx, s, &l, name, c->hidden);
     if (i < 2 * c->attention.tower_layers)
         l.tower = i < c->attention.tower_layers ? SES_TOWER_FORWARD : SES_TOWER_BACKWARD;
     return l;
@@ -200,8 +202,8 @@ static int64_t i8_heads(const ses_stack *k, const ses_layer *l, const ses_forwar
 {
     const ses_config *c = p->c;
     int64_t dim = c->attention.head_size ? c->attention.head_size : c->hidden / k->heads;
-    bool supported =
-        is_full_attention(k, l, p, ctx) && !ctx->prefix && !ses_tape_training(p->tape) && dim <= SES_ATTN_I8_MAX_DIM;
+    bool supported = is_full_attention(k, l, p, ctx) && !ctx->prefix && !ses_tape_training(p->tape) &&
+                     dim <= SES_ATTN_I8_MAX_DIM;
     return supported && ctx->seqs->max_seqlen <= SES_ATTN_I8_MAX_KEYS ? ses_stack_heads(k, i) : 0;
 }
 
@@ -305,17 +307,22 @@ static ses_tensor *feed_forward_fused(const ses_layer *l, ses_forward_ctx *p, se
 }
 
 /* Sublayers: x + dropout(f(norm(x))) in pre-norm, norm(x + dropout(f(x))) in post-norm. d is the last dense
- * layer of f; d NULL: y includes it. */
+ * layer of f; d NULL: y includes it. b: adapters of the sublayer; NULL: none. */
 static ses_tensor *norm_before(ses_forward_ctx *p, ses_norm n, ses_tensor *x)
 {
     return p->c->norm.placement == SES_PRE_NORM && n.gain ? ses_norm_run(p->tape, n, x, NULL, p->c->norm.eps)
                                                           : x;
 }
 
-static ses_tensor *residual_after(ses_forward_ctx *p, const ses_dense *d, ses_norm n, ses_tensor *y,
-                                  double rate, ses_tensor *x)
+static ses_tensor *residual_after(ses_forward_ctx *p, const ses_dense *d, ses_norm n,
+                                  const ses_bottlenecks *b, ses_tensor *y, double rate, ses_tensor *x)
 {
     ses_tape *t = p->tape;
+    if (b && b->n) {
+        y = ses_dropout(t, d ? ses_dense_run(t, *d, y, SES_ACT_NONE) : y, rate);
+        y = ses_bottlenecks_run(b, p, n, y, x);
+        d = NULL, rate = 0;
+    }
     if (p->c->norm.placement == SES_PRE_NORM)
         return ses_add(t, x, ses_dropout(t, d ? ses_dense_run(t, *d, y, SES_ACT_NONE) : y, rate));
     if (!d) return ses_norm_run_dropout(t, n, y, rate, x, p->c->norm.eps);
@@ -326,87 +333,9 @@ ses_tensor *ses_layer_ffn(const ses_layer *l, ses_forward_ctx *p, const ses_laye
 {
     const ses_config *c = p->c;
     ses_tensor *in = norm_before(p, l->ffn_norm, x), *fused = feed_forward_fused(l, p, in);
-    return residual_after(p, fused ? NULL : &l->down, l->ffn_norm, fused ? fused : feed_forward(l, p, at, in),
-                          c->dropout.ffn < 0 ? c->dropout.hidden : c->dropout.ffn,
-                          c->norm.residual_post_norm ? in : x);
-}
-
-/* The token vectors as a table with one row per token, so that they can be captured or replaced. */
-static void embed_hooked(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q, ses_tensor **table,
-                         ses_tensor **id, int32_t *pad)
-{
-    int32_t *row = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *row);
-    for (int64_t i = 0; row && i < q->tokens; i++) row[i] = (int32_t)i;
-    *table = ses_hook_embeds(p, q, ses_embed(p->tape, 1, &k->token, &q->ids, *pad));
-    *id = row ? ses_tape_ints(p->tape, row, q->tokens) : NULL;
-    *pad = -1;
-}
-
-/* Token vectors, or projected vectors of the batch instead, as a table with one row per token. */
-static void embed_modal(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q, ses_tensor **table,
-                        ses_tensor **id, int32_t *pad)
-{
-    const ses_batch *b = p->batch;
-    int32_t *row = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *row);
-    for (int64_t i = 0; row && i < q->tokens; i++)
-        row[i] = (int32_t)(b->modal_rows[i] < 0 ? i : q->tokens + b->modal_rows[i]);
-    ses_tensor *x = ses_tape_input(p->tape, b->modal_vectors, SES_DIM(b->n_modal, p->c->embed.modal_width));
-    *table = ses_append_rows(p->tape, ses_embed(p->tape, 1, &k->token, &q->ids, *pad),
-                             ses_dense_run(p->tape, k->modal, x, SES_ACT_NONE));
-    *id = row ? ses_tape_ints(p->tape, row, q->tokens) : NULL;
-    *pad = -1;
-}
-
-/* Token vectors, and vectors of the virtual tokens, as a table with one row per token. */
-static void embed_virtual(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q, ses_tensor **table,
-                          ses_tensor **id, int32_t *pad)
-{
-    int32_t *row = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *row);
-    for (int64_t i = 0; row && i < q->tokens; i++)
-        row[i] = (int32_t)(p->virtual_rows[i] < 0 ? i : q->tokens + p->virtual_rows[i]);
-    *table = ses_append_rows(p->tape, ses_embed(p->tape, 1, &k->token, &q->ids, *pad),
-                             ses_virtual_values(&k->virt, p->tape, k->virt.embed));
-    *id = row ? ses_tape_ints(p->tape, row, q->tokens) : NULL;
-    *pad = -1;
-}
-
-ses_tensor *ses_stack_embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q)
-{
-    const ses_config *c = p->c;
-    ses_tape *t = p->tape;
-    ses_tensor *table[SES_MAX_TABLES] = { k->token }, *id[SES_MAX_TABLES] = { q->ids };
-    double scale = c->embed.scale_by_sqrt_hidden ? sqrt((double)c->hidden) : 1;
-    /* token vectors are scaled or projected before positions are added */
-    bool tokens_first = scale != 1 || c->embed.project_before_positions;
-    int32_t first_pad = c->embed.train_pad ? -1 : (int32_t)c->pad_id;
-    int n = 1;
-    ses_tensor *x = NULL;
-    if (tokens_first) {
-        if (p->virtual_rows && q == &p->in) embed_virtual(k, p, q, &table[0], &id[0], &first_pad);
-        x = ses_embed(t, 1, table, id, first_pad);
-        if (p->hooks_embeds) x = ses_hook_embeds(p, q, x);
-        if (scale != 1) x = ses_scale(t, x, scale);
-        if (c->embed.project_before_positions && k->project.w)
-            x = ses_dense_run(t, k->project, x, SES_ACT_NONE);
-        n = 0;
-    }
-    if (k->position) table[n] = k->position, id[n++] = q->positions;
-    if (k->segment) table[n] = k->segment, id[n++] = q->segments;
-    int32_t pad[SES_MAX_TABLES] = { tokens_first ? -1 : first_pad, -1, -1, -1 };
-    if (c->position.skips_pad && !tokens_first)
-        pad[1] = (int32_t)c->pad_id; /* the row of padding tokens, which are not counted */
-    if (k->modal.w && p->batch->modal_rows && !tokens_first)
-        embed_modal(k, p, q, &table[0], &id[0], &pad[0]);
-    else if (p->virtual_rows && q == &p->in && !tokens_first)
-        embed_virtual(k, p, q, &table[0], &id[0], &pad[0]);
-    else if (p->hooks_embeds && !tokens_first)
-        embed_hooked(k, p, q, &table[0], &id[0], &pad[0]);
-    ses_tensor *sum = n ? ses_embed_with_pads(t, n, table, id, pad) : NULL;
-    x = x && sum ? ses_add(t, x, sum) : x ? x : sum;
-    if (k->embed_norm.gain) x = ses_norm_run(t, k->embed_norm, x, NULL, c->norm.eps);
-    x = ses_dropout(t, x, c->dropout.embed < 0 ? c->dropout.hidden : c->dropout.embed);
-    return k->project.w && !c->embed.project_before_positions ? ses_dense_run(t, k->project, x, SES_ACT_NONE)
-                                                              : x;
+    return residual_after(
+        p, fused ? NULL : &l->down, l->ffn_norm, &l->after_ffn, fused ? fused : feed_forward(l, p, at, in),
+        c->dropout.ffn < 0 ? c->dropout.hidden : c->dropout.ffn, c->norm.residual_post_norm ? in : x);
 }
 
 ses_tensor *ses_stack_output_hidden(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x, int64_t i)
@@ -441,11 +370,11 @@ ses_tensor *ses_layer_run(const ses_stack *k, ses_forward_ctx *p, const ses_stac
         query_rows = same ? residual : ses_used_rows_gather(p, ctx->seqs, in);
     ses_tensor *y = self_attention(k, l, p, ctx, in, query_rows, i);
     if (!k->cross) y = ses_layer_used_rows(k, p, ctx, y, i);
-    x = residual_after(p, &l->self.out, l->self_norm, y, c->dropout.hidden, residual);
+    x = residual_after(p, &l->self.out, l->self_norm, &l->after_attn, y, c->dropout.hidden, residual);
     if (k->cross) {
         y = cross_attention(k, l, p, ctx, norm_before(p, l->cross_norm, x), i);
         y = ses_layer_used_rows(k, p, ctx, y, i), x = ses_layer_used_rows(k, p, ctx, x, i);
-        x = residual_after(p, &l->cross.out, l->cross_norm, y, c->dropout.hidden, x);
+        x = residual_after(p, &l->cross.out, l->cross_norm, NULL, y, c->dropout.hidden, x);
     }
     ses_layer_site at = ses_layer_site_of(k, i);
     return ses_layer_ffn(l, p, &at, x);
@@ -583,7 +512,8 @@ static ses_tensor *run_stack(const ses_stack *k, ses_forward_ctx *p, const ses_s
     if (k->pruned.left && p->mask_bias)
         ses_tape_fail(t, SES_EUNSUPPORTED, "a prefix mask needs all heads: the model has pruned heads");
     if (ctx.prefix && p->mask_bias)
-        ses_tape_fail(t, SES_EUNSUPPORTED, "a model with a tuned prefix cannot have a prefix mask (prefix_len)");
+        ses_tape_fail(t, SES_EUNSUPPORTED,
+                      "a model with a tuned prefix cannot have a prefix mask (prefix_len)");
     ses_tape_mark start = ses_tape_get_mark(t);
     ses_tensor *x = vtable->embed ? vtable->embed(k, p, seqs) : ses_stack_embed(k, p, seqs);
     if (rewinds) x = ses_tape_rewind(t, start, x);

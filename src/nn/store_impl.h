@@ -41,10 +41,13 @@ bool ses_store_bind_quantized(ses_store *s, size_t i, const void *data, ses_dtyp
 /* Adapters, while layers are declared: a hook decides which parameters are trained, the others become
  * SES_PARAM_BASE, and adds parameters to layers. */
 struct ses_dense;
+struct ses_layer;
 typedef struct ses_adapter_hook {
     bool (*is_trained)(void *ctx, const char *name); /* "layer.0.attn.query.bias" */
     /* a dense layer has been declared: "layer.0.attn.query" */
     void (*dense)(void *ctx, ses_store *s, struct ses_dense *d, const char *name, int64_t out, int64_t in);
+    /* the layers of a stack have been declared: "layer.0" */
+    void (*layer)(void *ctx, ses_store *s, struct ses_layer *l, const char *name, int64_t width);
     void *ctx;
 } ses_adapter_hook;
 

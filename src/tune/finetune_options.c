@@ -238,7 +238,9 @@ static const ses_opt transfer_opt[] = {
           "train a small set of parameters and the head, freeze the model; lora: low-rank matrices, ia3: "
           "factors of keys, values and activations, bitfit: the biases, prompt: vectors of virtual tokens, "
           "ptuning: the same, computed by an MLP, prefix: keys and values of virtual tokens in each layer "
-          "(P-tuning v2). If MODEL is an adapter, it is trained further. none: train all weights, of an adapter with its base model. auto: the kind of "
+          "(P-tuning v2), bottleneck: small layers after the layers of the model. If MODEL is an adapter, it "
+          "is "
+          "trained further. none: train all weights, of an adapter with its base model. auto: the kind of "
           "the adapter MODEL, else none" },
     { .name = "lora-rank",
       .type = SES_OPT_INT,
@@ -283,6 +285,20 @@ static const ses_opt transfer_opt[] = {
       .max = 1 << 16,
       .help = "prefix, ptuning: hidden units of the MLP that computes the virtual tokens in training; 0: "
               "none, of ptuning 128" },
+    { .name = "reduction",
+      .type = SES_OPT_REAL,
+      .offset = AT(reduction),
+      .def = "16",
+      .min = 0.01,
+      .max = 1e6,
+      .help = "bottleneck: hidden size of the model divided by that of the adapter" },
+    { .name = "placement",
+      .type = SES_OPT_CHOICE,
+      .offset = AT(placement),
+      .def = "seq",
+      .choices = "seq|double|parallel",
+      .help = "bottleneck: seq: after the feed-forward block (Pfeiffer), double: also after attention "
+              "(Houlsby), parallel: beside the feed-forward block" },
     { .name = "layer-decay",
       .type = SES_OPT_REAL,
       .offset = AT(layer_decay),

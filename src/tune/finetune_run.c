@@ -49,6 +49,7 @@ ses_finetune_options ses_finetune_defaults(void)
                       .lora_rank = 8,
                       .lora_alpha = 16,
                       .virtual_tokens = 20,
+                      .reduction = 16,
                       .layer_decay = 1,
                       .dropout = -1,
                       .attention_dropout = -1,

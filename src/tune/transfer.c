@@ -125,6 +125,7 @@ bool ses_transfer_check(const ses_transfer_options *o, const char *model, bool a
 const ses_adapter_options *ses_transfer_adapter(const ses_transfer_options *o, ses_transfer_adapter_of *a)
 {
     enum { DEFAULT_PROJECTION = 128 };
+    static const char *const placements[] = { "seq", "double", "parallel" };
     ses_string kind = kind_name(o->adapter);
     snprintf(a->kind, sizeof a->kind, "%.*s", (int)kind.n, kind.p);
     a->o = (ses_adapter_options){ .rank = o->lora_rank,
@@ -133,7 +134,9 @@ const ses_adapter_options *ses_transfer_adapter(const ses_transfer_options *o, s
                                   .targets = o->lora_targets,
                                   .kind = a->kind,
                                   .virtual_tokens = o->virtual_tokens,
-                                  .projection = o->projection };
+                                  .projection = o->projection,
+                                  .reduction = o->reduction,
+                                  .placement = placements[o->placement] };
     if (o->adapter == SES_ADAPT_PTUNING && !a->o.projection) a->o.projection = DEFAULT_PROJECTION;
     return ses_transfer_has_adapter(o) ? &a->o : NULL;
 }
@@ -218,6 +221,10 @@ void ses_transfer_put_settings(const ses_transfer_options *o, ses_json_writer *w
     ses_json_member_real(w, "classifier_dropout", o->classifier_dropout);
     if (has_targets(o->adapter)) ses_json_member_string(w, "lora_targets", o->lora_targets);
     if (o->adapter > SES_ADAPT_AUTO) ses_json_member_int(w, "adapter", o->adapter);
+    if (o->adapter == SES_ADAPT_BOTTLENECK) {
+        ses_json_member_real(w, "reduction", o->reduction);
+        ses_json_member_int(w, "placement", o->placement);
+    }
     if (has_virtual_tokens(o->adapter)) {
         ses_json_member_int(w, "virtual_tokens", o->virtual_tokens);
         ses_json_member_int(w, "projection", o->projection);
@@ -260,13 +267,18 @@ void ses_transfer_put_usage(const ses_transfer_options *o, const ses_model *m, s
 {
     put_custom_head(m, b);
     if (!ses_transfer_has_adapter(o)) return;
-    ses_buf_appendf(
-        b,
-        "\nThis folder is an adapter: `sesame` opens it directly, `sesame convert` merges it into its base "
-        "model. In Python:\n\n```python\n"
-        "base = transformers.%s.from_pretrained(BASE, num_labels=%lld)\n"
-        "model = peft.PeftModel.from_pretrained(base, FOLDER)\n```\n",
-        ses_model_class_name(m), (long long)ses_model_label_count(m));
+    bool merges = o->adapter <= SES_ADAPT_BITFIT;
+    ses_buf_appendf(b, "\nThis folder is an adapter: `sesame` opens it directly%s.",
+                    merges ? ", `sesame convert` merges it into its base model" : "");
+    if (o->adapter != SES_ADAPT_BITFIT)
+        ses_buf_appendf(b,
+                        " In Python:\n\n```python\nbase = transformers.%s.from_pretrained(BASE, "
+                        "num_labels=%lld)\n%s\n```",
+                        ses_model_class_name(m), (long long)ses_model_label_count(m),
+                        o->adapter == SES_ADAPT_BOTTLENECK
+                            ? "adapters.init(base)\nbase.load_adapter(FOLDER, set_active=True)"
+                            : "model = peft.PeftModel.from_pretrained(base, FOLDER)");
+    ses_buf_puts(b, "\n");
     if (ses_model_dtype(m) == SES_I8)
         ses_buf_puts(b,
                      "\nThe base model is in 8 bits, which transformers does not read: `sesame convert BASE "

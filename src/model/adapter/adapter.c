@@ -1,10 +1,11 @@
-/* Adapters of a model: opening, their part in declaring and loading it, tensor names in their files. What the
- * kinds do differently is in their ses_adapter_desc. */
+/* Adapters of a model: opening, their part in declaring and loading it, tensor names in their files.
+ * Differences between kinds are in their ses_adapter_desc. */
 #include "adapter_impl.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "io/safetensors_impl.h"
 #include "tensor/device_impl.h"
 
 #include <stdio.h>
@@ -18,8 +19,10 @@ static const ses_adapter_desc *const kinds[] = {
 
 static void list_kinds(ses_buf *list, bool types)
 {
-    for (size_t i = 0; i < SES_LEN(kinds); i++)
-        ses_buf_appendf(list, "%s%s", i ? ", " : "", types ? kinds[i]->peft_type : kinds[i]->name);
+    for (size_t i = 0; i < SES_LEN(kinds); i++) {
+        const char *name = types ? kinds[i]->peft_type : kinds[i]->name;
+        if (name) ses_buf_appendf(list, "%s%s", list->len ? ", " : "", name);
+    }
 }
 
 const ses_adapter_desc *ses_adapter_kind_named(const char *name, ses_err *e)
@@ -38,8 +41,10 @@ const ses_adapter_desc *ses_adapter_kind_of(const ses_json *config, ses_err *e)
 {
     ses_buf list = { 0 };
     const char *type = ses_json_string(ses_json_get(config, "peft_type"), NULL);
-    for (size_t i = 0; type && i < SES_LEN(kinds); i++)
-        if (!strcmp(kinds[i]->peft_type, type)) return kinds[i];
+    for (size_t i = 0; i < SES_LEN(kinds); i++) {
+        const ses_adapter_desc *d = kinds[i];
+        if (d->recognizes ? d->recognizes(config) : type && !strcmp(d->peft_type, type)) return d;
+    }
     list_kinds(&list, true);
     ses_fail(e, SES_EUNSUPPORTED, "\"peft_type\" is %s%s%s, expected one of %s", type ? "\"" : "",
              type ? ses_quoted_of(type, strlen(type)).s : "missing or not a string", type ? "\"" : "",
@@ -72,19 +77,32 @@ ses_adapter *ses_adapter_new(const ses_adapter_options *o, const char *base, ses
     return NULL;
 }
 
+ses_safetensors *ses_adapter_open_files(const ses_adapter_desc *d, const char *dir, ses_err *e)
+{
+    const char *file[SES_LEN(d->file)];
+    size_t n = 0;
+    for (size_t i = 0; i < SES_LEN(d->file) && d->file[i][0]; i++)
+        for (size_t k = 0; k < 2; k++) {
+            char *path = ses_path_join(dir, d->file[i][k], e);
+            bool found = path && ses_path_exists(path);
+            ses_free(path);
+            if (!path) return NULL;
+            if (!found && (i || !k)) continue;
+            file[n++] = found ? d->file[i][k] : d->file[i][0]; /* missing: the error names it */
+            break;
+        }
+    return ses_tensors_open_files(dir, file, n, e);
+}
+
 ses_adapter *ses_adapter_open(const char *dir, const char *base, ses_err *e)
 {
     ses_adapter *a = ses_alloc(sizeof *a, e);
-    char *path = a ? ses_path_join(dir, SES_ADAPTER_FILE, e) : NULL;
-    if (!path || !ses_adapter_read_config(a, dir, base, e)) goto fail;
+    if (!a || !ses_adapter_read_config(a, dir, base, e)) goto fail;
     a->dir = ses_strdup(dir, e);
-    a->file = a->dir ? ses_safetensors_open(path, e) : NULL;
-    a->used = a->file ? ses_alloc_array(ses_safetensors_count(a->file), sizeof *a->used, e) : NULL;
-    if (!a->used) goto fail;
-    ses_free(path);
-    return a;
+    a->file = a->dir ? ses_adapter_open_files(a->desc, dir, e) : NULL;
+    a->used = a->file ? ses_alloc_array(ses_safetensors_count(a->file) + 1, sizeof *a->used, e) : NULL;
+    if (a->used) return a;
 fail:
-    ses_free(path);
     ses_adapter_free(a);
     return NULL;
 }
@@ -98,7 +116,7 @@ ses_adapter *ses_adapter_continue(const char *dir, const char *base, double drop
     a->o.dropout = dropout;
     a->targets = ses_strdup("", e);
     if (a->targets && (!a->desc->resume || a->desc->resume(a, e))) return a;
-    ses_wrap(e, "%s/" SES_ADAPTER_FILE, dir);
+    ses_wrap(e, "%s/%s", dir, a->desc->file[0][0]);
     ses_adapter_free(a);
     return NULL;
 }
@@ -136,6 +154,12 @@ static void on_dense(void *ctx, ses_store *s, ses_dense *d, const char *name, in
         if (a->desc->dense) a->desc->dense(a, s, d, name, out, in);
 }
 
+static void on_layer(void *ctx, ses_store *s, ses_layer *l, const char *name, int64_t width)
+{
+    for (ses_adapter *a = ctx; a; a = a->next)
+        if (a->desc->layer) a->desc->layer(a, s, l, name, width);
+}
+
 static bool is_trained(void *ctx, const char *name)
 {
     const ses_adapter *a = ctx;
@@ -144,7 +168,7 @@ static bool is_trained(void *ctx, const char *name)
 
 void ses_adapter_begin(ses_adapter *first, ses_model *m)
 {
-    m->adapter_hook = (ses_adapter_hook){ is_trained, on_dense, first };
+    m->adapter_hook = (ses_adapter_hook){ is_trained, on_dense, on_layer, first };
     for (ses_adapter *a = first; a; a = a->next) a->declaring = m, a->n = 0;
     ses_store_set_adapter_hook(m->store, &m->adapter_hook);
 }
@@ -177,7 +201,7 @@ bool ses_adapter_owns(const char *name)
 
 bool ses_adapter_is_head(const char *name)
 {
-    return !strncmp(name, "base_model.", 11) && !ses_adapter_owns(name);
+    return !ses_adapter_owns(name) && !strstr(name, ".adapters.") && strncmp(name, "prompt_", 7);
 }
 
 void ses_adapter_mark_used(ses_adapter *a, const ses_tensor_entry *x)
@@ -191,12 +215,12 @@ static const ses_tensor_entry *find_in(const ses_adapter *a, const ses_model *m,
     const ses_tensor_entry *x = NULL;
     if (!a->file) return NULL;
     if (!strncmp(ours, own, strlen(own))) {
-        const char *as = a->desc->tensor_name ? a->desc->tensor_name(ours) : NULL;
-        return as ? ses_safetensors_find(a->file, as) : NULL;
+        bool named = a->desc->tensor_name && a->desc->tensor_name(a, m, ours, name, sizeof name);
+        return named ? ses_safetensors_find(a->file, name) : NULL;
     }
     for (int i = 0; !x && ses_name_to_hf_any(m, ours, i, name, sizeof name); i++)
         x = ses_entry_find(m, a->file, a->desc->prefix, name);
-    return x;
+    return x || !a->desc->head ? x : a->desc->head(a, ours);
 }
 
 const ses_tensor_entry *ses_adapter_find(ses_adapter *a, const ses_model *m, const char *ours)
@@ -247,8 +271,8 @@ static bool merge_one(ses_adapter *a, ses_model *m, const ses_adapter_target *d,
 {
     ses_err failed = { 0 };
     ses_tensor *w = own_param(m, d->name, "weight", o, &failed),
-               *bias = a->desc->merges_bias && !failed.code ? own_param(m, d->name, "bias", o, &failed)
-                                                            : NULL;
+               *bias =
+                   a->desc->merges_bias && !failed.code ? own_param(m, d->name, "bias", o, &failed) : NULL;
     if (failed.code) return ses_fail(e, failed.code, "%s", failed.msg);
     for (size_t i = 0; i < SES_LEN(d->x); i++)
         if (d->x[i]) ses_adapter_mark_used(a, d->x[i]);
@@ -260,8 +284,7 @@ static bool all_used(const ses_adapter *a, const ses_model *m, const ses_model_o
 {
     for (size_t i = 0; i < ses_safetensors_count(a->file); i++) {
         const ses_tensor_entry *x = ses_safetensors_at(a->file, i);
-        bool layer = strstr(x->name, ".lora_") || strstr(x->name, ".ia3_l");
-        if (a->used[i] || o->no_head || (o->class_name && !layer)) continue;
+        if (a->used[i] || o->no_head || (o->class_name && ses_adapter_is_head(x->name))) continue;
         return ses_fail(e, SES_EFORMAT, "tensor \"%s\" does not belong to a %s",
                         ses_quoted_of(x->name, strlen(x->name)).s, m->class->name);
     }
@@ -274,7 +297,7 @@ bool ses_adapter_merge(ses_adapter *a, ses_model *m, const ses_model_options *o,
         bool ok = true, merges = a->desc->merge && !a->is_new;
         for (size_t i = 0; ok && merges && i < a->n; i++)
             if (a->dense[i].chosen) ok = merge_one(a, m, &a->dense[i], o, e);
-        if (!ok || (a->file && !all_used(a, m, o, e))) return ses_wrap(e, SES_ADAPTER_FILE);
+        if (!ok || (a->file && !all_used(a, m, o, e))) return ses_wrap(e, "%s", a->desc->file[0][0]);
     }
     return true;
 }
@@ -293,8 +316,7 @@ bool ses_adapter_name(const ses_model *m, size_t i, char *buf, size_t n)
     char name[256];
     if (p->role != SES_PARAM_TRAINED) return false;
     if (!strncmp(p->name, own, strlen(own))) {
-        const char *as = d->tensor_name ? d->tensor_name(p->name) : NULL;
-        return as && (size_t)snprintf(buf, n, "%s", as) < n;
+        return d->tensor_name && d->tensor_name(m->adapter, m, p->name, buf, n);
     }
     return ses_name_to_hf(m, p->name, name, sizeof name) &&
            (size_t)snprintf(buf, n, "%s%s", d->prefix, name) < n;

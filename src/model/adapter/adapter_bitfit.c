@@ -40,6 +40,7 @@ const ses_adapter_desc ses_adapter_bitfit = {
     .name = "bitfit",
     .title = "BitFit",
     .peft_type = "BITFIT",
+    .file = SES_PEFT_FILES,
     .prefix = SES_ADAPTER_PREFIX,
     .merges = true,
     .check = check,

@@ -93,6 +93,7 @@ const ses_adapter_desc ses_adapter_ia3 = {
     .name = "ia3",
     .title = "IA3",
     .peft_type = "IA3",
+    .file = SES_PEFT_FILES,
     .prefix = SES_ADAPTER_PREFIX,
     .merges = true,
     .merges_bias = true,

@@ -9,6 +9,12 @@
 #include "model/model_desc.h"
 
 #define SES_ADAPTER_FILE "adapter_model.safetensors"
+#define SES_PEFT_FILES                            \
+    {                                             \
+        {                                         \
+            SES_ADAPTER_FILE, "adapter_model.bin" \
+        }                                         \
+    }
 #define SES_ADAPTER_PREFIX "base_model.model."
 
 /* A dense layer that an adapter can change. */
@@ -19,12 +25,17 @@ typedef struct ses_adapter_target {
     const ses_tensor_entry *x[2]; /* tensors of a loaded adapter */
 } ses_adapter_target;
 
-/* A kind of adapter. Functions may be NULL unless a comment says otherwise. */
+/* A kind of adapter. Functions may be NULL, except required ones. */
 typedef struct ses_adapter_desc {
     const char *name, *title; /* "lora", "LoRA" */
-    const char *peft_type;    /* of adapter_config.json */
+    const char *peft_type;    /* "LORA" in adapter_config.json */
     const char *prefix;       /* before transformers' names in the file */
-    bool merges;              /* a loaded adapter becomes part of the weights */
+    /* files of tensors, each also under its name in PyTorch's format; the first must exist. The second has
+     * the parameters of the head. */
+    const char *file[2][2];
+    bool no_meta;                               /* the files have no metadata */
+    bool (*recognizes)(const ses_json *config); /* NULL: peft_type tells */
+    bool merges;                                /* a loaded adapter becomes part of the weights */
     /* Settings of a new adapter; required. */
     bool (*check)(const ses_adapter_options *o, ses_err *e);
     /* Reads its keys of adapter_config.json; required. The tensors are open: a->file. */
@@ -35,6 +46,8 @@ typedef struct ses_adapter_desc {
     void (*dense)(ses_adapter *a, ses_store *s, ses_dense *d, const char *name, int64_t out, int64_t in);
     /* Is this parameter of the model trained with a new adapter? */
     bool (*trains)(const char *name);
+    /* A layer has been declared: adds parameters to it. */
+    void (*layer)(ses_adapter *a, ses_store *s, ses_layer *l, const char *name, int64_t width);
     /* The stacks have been declared: adds parameters to them. */
     bool (*stacks)(ses_adapter *a, ses_model *m, ses_err *e);
     /* All layers have been declared. */
@@ -43,17 +56,22 @@ typedef struct ses_adapter_desc {
     bool (*merge)(ses_adapter *a, ses_model *m, const ses_adapter_target *d, ses_tensor *w, ses_tensor *bias,
                   bool check_only, ses_err *e);
     bool merges_bias; /* merge also changes the bias */
-    /* The name in the file of a parameter "adapter.*"; NULL: none. */
-    const char *(*tensor_name)(const char *name);
-    /* Adds tensors that are no parameters to the file; values that must live until it is written: in mem. */
+    /* The name in the file of a parameter "adapter.*"; false: none. */
+    bool (*tensor_name)(const ses_adapter *a, const ses_model *m, const char *name, char *buf, size_t n);
+    /* The tensor of a parameter of a head that the file has under a name of its own; NULL: none. */
+    const ses_tensor_entry *(*head)(const ses_adapter *a, const char *name);
+    /* Adds computed tensors to the file; their values are allocated in mem. */
     bool (*save)(const ses_model *m, ses_safetensors_writer *w, ses_arena *mem, ses_err *e);
     /* Virtual tokens computed in training: hidden layers, activation. */
     struct {
         int64_t hidden;
         ses_act act;
     } mlp;
-    /* Writes its keys of adapter_config.json; required. */
+    /* Writes its keys of adapter_config.json; required. whole: it writes all of them. */
     void (*put)(const ses_model *m, const ses_adapter *a, ses_json_writer *w);
+    bool whole;
+    /* Writes further files. */
+    bool (*save_files)(const ses_model *m, const ses_adapter *a, const char *dir, bool overwrite, ses_err *e);
 } ses_adapter_desc;
 
 struct ses_adapter {
@@ -63,6 +81,10 @@ struct ses_adapter {
     char *base;  /* folder of the base model */
     ses_adapter_options o;
     char *targets;
+    char name[64];        /* bottleneck: its name in the file */
+    int number;           /* among the adapters of the model: 0, 1, ... */
+    ses_bottleneck shape; /* bottleneck: without parameters */
+    bool after_attn, after_ffn;
     bool use_rslora;       /* LoRA: scaled by alpha / sqrt(rank) */
     ses_safetensors *file; /* NULL: new values */
     bool *used;            /* [tensors of file] */
@@ -85,6 +107,9 @@ const ses_adapter_desc *ses_adapter_kind_of(const ses_json *config, ses_err *e);
 ses_json_doc *ses_adapter_config_load(const char *dir, ses_err *e);
 bool ses_adapter_read_config(ses_adapter *a, const char *dir, const char *base, ses_err *e);
 void ses_adapter_mark_used(ses_adapter *a, const ses_tensor_entry *x);
+
+/* The tensors of a folder's adapter. */
+ses_safetensors *ses_adapter_open_files(const ses_adapter_desc *d, const char *dir, ses_err *e);
 
 /* adapter_targets.c */
 /* Records a declared dense layer. parts: ends of its tensors' names in the file; the second may be NULL.

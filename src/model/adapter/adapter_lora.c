@@ -164,6 +164,7 @@ const ses_adapter_desc ses_adapter_lora = {
     .name = "lora",
     .title = "LoRA",
     .peft_type = "LORA",
+    .file = SES_PEFT_FILES,
     .prefix = SES_ADAPTER_PREFIX,
     .merges = true,
     .check = check,

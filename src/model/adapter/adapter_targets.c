@@ -66,7 +66,7 @@ static const char *last_of(const char *module)
     return dot ? dot + 1 : module;
 }
 
-/* All module names that are valid targets, or those of chosen layers, each once. */
+/* All module names that are valid targets, or the names of chosen layers, each once. */
 static void list_modules(const ses_adapter *a, bool chosen, const char *between, ses_buf *list)
 {
     for (size_t i = 0; i < a->n; i++) {

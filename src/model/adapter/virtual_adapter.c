@@ -1,4 +1,4 @@
-/* What adapters with virtual tokens have in common. */
+/* Common parts of adapters with virtual tokens. */
 #include "virtual_adapter.h"
 
 #include "base/arena.h"
@@ -15,7 +15,8 @@ enum { MAX_VIRTUAL = 1 << 16 };
 bool ses_virtual_check_options(const ses_adapter_options *o, ses_err *e)
 {
     return (o->virtual_tokens >= 1 && o->virtual_tokens <= MAX_VIRTUAL && o->projection >= 0) ||
-           ses_fail(e, SES_EARG, "%lld virtual tokens and a projection of %lld units, expected 1 to %d and at least 0",
+           ses_fail(e, SES_EARG,
+                    "%lld virtual tokens and a projection of %lld units, expected 1 to %d and at least 0",
                     (long long)o->virtual_tokens, (long long)o->projection, MAX_VIRTUAL);
 }
 
@@ -42,7 +43,7 @@ bool ses_virtual_check(const ses_adapter *a, const ses_model *m, int stack, ses_
                         (long long)a->o.virtual_tokens, m->desc->name, (long long)max);
     return !m->stack[stack].virt.tokens ||
            ses_fail(e, SES_EUNSUPPORTED,
-                    "two adapters with virtual tokens cannot be combined: %s needs the place of another",
+                    "two adapters with virtual tokens cannot be combined: %s is the second",
                     a->dir ? a->dir : a->desc->title);
 }
 
@@ -81,8 +82,9 @@ bool ses_virtual_declare(ses_adapter *a, ses_model *m, int64_t rows, int64_t in,
     return ses_store_ok(m->store, e);
 }
 
-const char *ses_virtual_tensor_name(const char *name)
+bool ses_virtual_tensor_name(const ses_adapter *a, const ses_model *m, const char *name, char *buf, size_t n)
 {
+    (void)a, (void)m;
     static const char *const names[][2] = {
         { "adapter.virtual", VALUES },
         { "adapter.virtual.input", COMPUTED "embedding.weight" },
@@ -94,8 +96,8 @@ const char *ses_virtual_tensor_name(const char *name)
         { "adapter.virtual.4.bias", COMPUTED "mlp.4.bias" },
     };
     for (size_t i = 0; i < SES_LEN(names); i++)
-        if (!strcmp(names[i][0], name)) return names[i][1];
-    return NULL;
+        if (!strcmp(names[i][0], name)) return (size_t)snprintf(buf, n, "%s", names[i][1]) < n;
+    return false;
 }
 
 bool ses_virtual_save(const ses_model *m, ses_safetensors_writer *w, ses_arena *mem, ses_err *e)

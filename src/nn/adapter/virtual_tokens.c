@@ -1,6 +1,6 @@
-/* Virtual tokens of adapters: keys and values before those of each sequence (prefix tuning), and the dense
- * layers that virtual tokens are computed by while they are trained. */
-#include "nn.h"
+/* Virtual tokens of adapters: keys and values before the keys and values of each sequence (prefix tuning),
+ * and the dense layers that compute virtual tokens while they are trained. */
+#include "nn/nn.h"
 
 ses_tensor *ses_virtual_values(const ses_virtual *v, ses_tape *t, ses_tensor *x)
 {
@@ -45,7 +45,7 @@ void ses_virtual_prepend(const ses_virtual *v, ses_forward_ctx *p, ses_tensor *p
     ses_tensor **part[] = { &in->k, &in->v };
     for (int k = 0; k < 2; k++) {
         ses_tensor *first = *part[k] ? ses_virtual_part(v, p->tape, prefix, i, k) : NULL;
-        *part[k] = first ? ses_gather(p->tape, ses_append_rows(p->tape, first, *part[k]), p->prefixed_rows)
-                         : NULL;
+        *part[k] =
+            first ? ses_gather(p->tape, ses_append_rows(p->tape, first, *part[k]), p->prefixed_rows) : NULL;
     }
 }
