@@ -111,7 +111,9 @@ static bool set_options(const ses_finetune_args *a, ses_comm *comm, ses_train_mo
 static bool run_ranks(ses_call *c, const ses_finetune_args *a, ses_comm *comm, bool part, bool *stopped,
                       ses_err *e)
 {
-    ses_train_monitor monitor = { .term = &c->err, .quiet = c->quiet, .silent = ses_comm_rank(comm) > 0 };
+    ses_train_monitor monitor = {
+        .term = &c->err, .quiet = c->quiet, .silent = ses_comm_rank(comm) > 0, .budget = a->budget
+    };
     ses_device_options d = ses_rank_device_options(comm, &a->compute);
     ses_command_text text = { 0 };
     ses_finetune_options o;
@@ -135,7 +137,7 @@ bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *
 bool ses_finetune_command(ses_call *c, ses_err *e)
 {
     const ses_finetune_args *a = c->args;
-    bool stopped = false, several = a->grid.n || a->seeds > 1;
+    bool stopped = false, several = a->grid.n || a->seeds > 1 || a->search;
     ses_comm *comm = ses_rank_args_join(&a->ranks, e);
     if (!comm) return false;
     if (!several && !a->s.method) return run_ranks(c, a, comm, false, &stopped, e);
