@@ -1,6 +1,6 @@
-/* A search of `finetune`. The first byte selects the number of seeds, the search and the input: lines of --grid,
- * or the files run.json and all_results.json of finished runs, with a line "---" between them, for --resume.
- * The data are missing, so nothing is trained. */
+/* A search of `finetune`. The first byte selects the number of seeds, the search and the input: lines of
+ * --grid, or the files run.json and all_results.json of finished runs, with a line "---" between them, for
+ * --resume. The data are missing, so nothing is trained. */
 #define _POSIX_C_SOURCE 200809L
 #include "fuzz_command.h"
 #include "fuzz_folder.h"

@@ -1,6 +1,6 @@
 /* Successive halving (Jamieson and Talwalkar 2016): all runs get a small part of their length, the best 1/eta
- * of them eta times as much, and so on; the last ones the whole. A run stops at an evaluation, as by a signal,
- * and continues from its checkpoint: a run that gets its whole length has the same bits as a run alone. */
+ * of them eta times as much, and so on; the last ones the whole. A run stops at an evaluation, as by a
+ * signal, and continues from its checkpoint: a run of the whole length has the same bits as a run alone. */
 #include "finetune_search.h"
 
 #include "base/alloc.h"
