@@ -83,7 +83,8 @@ typedef struct ses_result {
     size_t n;
     const ses_result_row *row; /* [n] */
     size_t groups;             /* groups of rows, at least 1 */
-    const float *vectors;      /* [n_vectors, vector_size]: tasks that output vectors */
+    const float *vectors;      /* [n_vectors, vector_size]: tasks that output vectors; token-classification
+                                  without aggregation: the scores of the labels of each token */
     int64_t n_vectors, vector_size;
     int64_t tokens;    /* read by the model */
     int64_t truncated; /* tokens of the text that were left out because it is too long for the model */

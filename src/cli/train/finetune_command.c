@@ -126,7 +126,9 @@ static bool set_options(const ses_finetune_args *a, ses_comm *comm, ses_train_mo
 static bool run_ranks(ses_call *c, const ses_finetune_args *a, ses_comm *comm, bool part, bool *stopped,
                       ses_err *e)
 {
-    ses_train_monitor monitor = { .term = &c->err, .quiet = c->quiet, .silent = ses_comm_rank(comm) > 0 };
+    ses_train_monitor monitor = {
+        .term = &c->err, .quiet = c->quiet, .silent = ses_comm_rank(comm) > 0, .budget = a->budget
+    };
     ses_device_options d = ses_rank_device_options(comm, &a->compute);
     ses_command_text text = { 0 };
     ses_finetune_sets sets = { 0 };
@@ -156,7 +158,8 @@ bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *
 bool ses_finetune_command(ses_call *c, ses_err *e)
 {
     const ses_finetune_args *a = c->args;
-    bool stopped = false, several = a->grid.n || a->seeds > 1, staged = ses_stage_args_given(&a->stages);
+    bool stopped = false, several = a->grid.n || a->seeds > 1 || a->search;
+    bool staged = ses_stage_args_given(&a->stages);
     if (!ses_finetune_check_method(a, e)) return false;
     ses_comm *comm = ses_rank_args_join(&a->ranks, e);
     if (!comm) return false;
