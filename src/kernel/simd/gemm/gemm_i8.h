@@ -8,7 +8,7 @@
  *         what a chunk keeps from its first block to its last
  *     void blocks_finish(&s)
  *         completes the results of all blocks so far
- *     int64_t block_rows(left, vnni)
+ *     int64_t block_rows(left, dot)
  *         rows of the next block if `left` rows remain
  *     void block_run(&s, t, &in, rows, vecs)
  *         t = the product of `rows` rows and a panel of `vecs` vectors, see i8_block; complete after
@@ -25,12 +25,12 @@
 
 /* Start of a packed B, followed by scale[width], zp_correction[width], panels */
 typedef struct packed_header {
-    int32_t vnni; /* has_vnni of the processor that packed it */
+    int32_t dot; /* dot_kind of the processor that packed it */
     int32_t pad[15];
 } packed_header;
 
 typedef struct packed_panels {
-    int vnni;
+    int dot;
     const float *scale;           /* scale per column */
     const int32_t *zp_correction; /* per column, see gemm_i8_tile.h */
     const int8_t *panel;
@@ -42,7 +42,7 @@ static packed_panels panels_of(const void *packed, int64_t n)
     int64_t width = tile_round_up(n, VF_LANES);
     const float *scale = (const float *)(const void *)(h + 1);
     const int32_t *zp_correction = (const int32_t *)(const void *)(scale + width);
-    return (packed_panels){ h->vnni, scale, zp_correction, (const int8_t *)(zp_correction + width) };
+    return (packed_panels){ h->dot, scale, zp_correction, (const int8_t *)(zp_correction + width) };
 }
 
 /* ---- the product ---- */
@@ -94,15 +94,15 @@ static void run_panel(block_state *s, const ses_gemm *g, ses_i8_rows a, int64_t 
                     .zp_correction = b.zp_correction + j,
                     .quads = quads,
                     .ldt = TILE_COLS,
-                    .vnni = b.vnni,
-                    .stream = block_rows(end - i, b.vnni) == end - i };
+                    .dot = b.dot,
+                    .stream = block_rows(end - i, b.dot) == end - i };
     int64_t panel = 4 * width * depth, left = j + width < g->n && !in.stream ? panel : 0;
     float tile[BLOCK_ROWS * TILE_COLS];
     bool direct = !g->pre_act && !g->accumulate && j + width <= g->n &&
                   (g->act == SES_ACT_NONE || g->act == SES_ACT_GELU);
     if (direct) in.ldt = g->ldc, in.bias = g->bias ? g->bias + j : NULL, in.gelu = g->act == SES_ACT_GELU;
     for (int64_t rows; i < end; i += rows) {
-        rows = block_rows(end - i, b.vnni);
+        rows = block_rows(end - i, b.dot);
         in.a = a.q + i * 4 * quads, in.a_scale = a.scale + i;
         in.next = next_bytes(in.b, panel, &left, quads, ahead);
         block_run(s, direct ? g->c + i * g->ldc + j : tile, &in, rows, width / VF_LANES);
@@ -291,7 +291,7 @@ typedef struct packing {
     const int8_t *bytes; /* NULL: use b */
     const float *bytes_scale;
     int64_t b_row, b_col, n, k;
-    int vnni; /* see has_vnni */
+    int dot; /* see dot_kind */
 } packing;
 
 /* Column j as int8, padded with zeros to a multiple of 4. */
@@ -370,15 +370,15 @@ static void pack_chunk(void *ctx, int64_t index, void *scratch)
             pack_columns(c, panel + 4 * v, width, j, n, scratch);
         vi_store(c->zp_correction + j, zp_correction_of(panel + 4 * v, width, quads));
     }
-    if (c->vnni == MATRIX) zip_panel(panel, width, quads);
+    if (c->dot == MATRIX) zip_panel(panel, width, quads);
 }
 
 static void pack_b(ses_exec *x, void *packed, packing c)
 {
     packed_header *h = packed;
     int64_t width = tile_round_up(c.n, VF_LANES);
-    *h = (packed_header){ .vnni = has_vnni() };
-    c.vnni = h->vnni;
+    *h = (packed_header){ .dot = dot_kind() };
+    c.dot = h->dot;
     c.scale = (float *)(void *)(h + 1);
     c.zp_correction = (int32_t *)(void *)(c.scale + width);
     c.panel = (int8_t *)(c.zp_correction + width);

@@ -77,9 +77,9 @@ static void scale_some(block_state *s, int64_t n)
 
 static void blocks_finish(block_state *s) { scale_some(s, BLOCK_ROWS); }
 
-static int64_t block_rows(int64_t left, bool vnni)
+static int64_t block_rows(int64_t left, bool dot)
 {
-    (void)vnni;
+    (void)dot;
     return tile_min(left, BLOCK_ROWS);
 }
 
