@@ -69,6 +69,8 @@ static void test_products(ses_exec *x)
     for (size_t i = 0; i < SES_LEN(m); i++)
         for (size_t j = 0; j < SES_LEN(n); j++) product_case(x, m[i], n[j], k[(i * 3 + j) % SES_LEN(k)]);
     product_case(x, 70, 96, 768);
+    product_case(x, 600, 96, 70);  /* chunks of several blocks of rows */
+    product_case(x, 70, 8200, 33); /* rows that leave room for one block only */
 }
 
 int main(void)

@@ -1,9 +1,13 @@
 /* int8 matrix products: packing, quantizing, the partition into chunks and the epilogues of rows. The
  * including file defines the block of rows and columns that is multiplied at once:
  *
- *     enum { BLOCK_ROWS, CHUNK_WORK, EPILOGUE_ROWS, SHARED_ROWS, QUAD_STEP };
- *         rows of a block; multiply-adds per chunk; rows per chunk if rows get an epilogue, and if there are
- *         few chunks per thread; the quads of a panel are a multiple of QUAD_STEP
+ *     enum { BLOCK_ROWS, CHUNK_WORK, CHUNKS, QUAD_STEP };
+ *         rows of a block; multiply-adds per chunk, more if there are more than CHUNKS chunks per thread (0: no
+ *         more); the quads of a panel are a multiple of QUAD_STEP
+ *     enum { EPILOGUE_ROWS, EPILOGUE_BYTES, EPILOGUE_STEP, EPILOGUE_CHUNKS, SHARED_ROWS };
+ *         if rows get an epilogue: most rows and bytes of A and C per chunk; large chunks have a multiple of
+ *         EPILOGUE_STEP rows; at least this many chunks per thread, unless they would have less than
+ *         SHARED_ROWS rows
  *     block_state, blocks_begin(&s), blocks_end(&s)
  *         what a chunk keeps from its first block to its last
  *     void blocks_finish(&s)
@@ -227,14 +231,25 @@ static void epilogue_rows(void *ctx, int64_t index, void *scratch)
     blocks_end(&s);
 }
 
+/* Most rows of a chunk. */
+static int64_t max_epilogue_rows(const ses_gemm *g)
+{
+    int64_t fit = SES_SCRATCH_BYTES / row_bytes(g), cached = EPILOGUE_BYTES / row_bytes(g);
+    cached = cached > EPILOGUE_STEP ? cached / EPILOGUE_STEP * EPILOGUE_STEP : EPILOGUE_STEP;
+    return tile_min(EPILOGUE_ROWS, tile_min(fit, cached));
+}
+
 /* Chooses a number of chunks that keeps all threads busy. The partitioning does not change any bit. */
 static void run_epilogue_rows(ses_exec *x, job *b)
 {
-    int64_t m = b->g->m, max_rows = tile_min(EPILOGUE_ROWS, SES_SCRATCH_BYTES / row_bytes(b->g));
-    int64_t threads = ses_thread_pool_size(x->pool), chunks = ses_chunks(m, max_rows);
-    if (chunks < 2 * threads) chunks = tile_min(2 * threads, ses_chunks(m, tile_min(max_rows, SHARED_ROWS)));
+    int64_t m = b->g->m, max_rows = max_epilogue_rows(b->g);
+    int64_t threads = ses_thread_pool_size(x->pool), least = EPILOGUE_CHUNKS * threads;
+    int64_t chunks = ses_chunks(m, max_rows);
+    if (chunks < least) chunks = tile_min(least, ses_chunks(m, tile_min(max_rows, SHARED_ROWS)));
     chunks = ses_chunks(chunks, threads) * threads;
     b->rows = ses_chunks(m, chunks);
+    int64_t whole = tile_round_up(b->rows, EPILOGUE_STEP);
+    if (b->rows > EPILOGUE_STEP && whole <= max_rows && whole - b->rows <= EPILOGUE_STEP / 2) b->rows = whole;
     ses_parallel_for(x->pool, ses_chunks(m, b->rows), epilogue_rows, b);
 }
 
@@ -251,6 +266,11 @@ void VF_NAME(ses_k_gemm_i8)(ses_exec *x, const ses_gemm *g, int64_t count, ses_i
     b.rows = tile_min(g->m, CHUNK_ROWS);
     int64_t work = b.rows < FEW_ROWS ? FEW_ROWS : b.rows; /* few rows are limited by loading B */
     b.group = tile_min(1 + CHUNK_WORK / (work * TILE_COLS * (g->k + 1)), panels);
+    if (CHUNKS) { /* larger groups */
+        int64_t threads = ses_thread_pool_size(x->pool), blocks = ses_chunks(g->m, b.rows) * count;
+        int64_t even = ses_chunks(panels, threads > 1 ? ses_chunks(CHUNKS * threads, blocks) : 1);
+        if (b.group < even) b.group = even;
+    }
     b.groups = (panels + b.group - 1) / b.group;
     ses_parallel_for(x->pool, (g->m + b.rows - 1) / b.rows * b.groups * count, run_chunk, &b);
 }

@@ -4,9 +4,13 @@
 enum {
     BLOCK_ROWS = TILE_ROWS,
     CHUNK_WORK = 1 << 20,
+    CHUNKS = 0,
+    QUAD_STEP = 1,
     EPILOGUE_ROWS = 32,
+    EPILOGUE_BYTES = SES_SCRATCH_BYTES,
+    EPILOGUE_STEP = 1,
+    EPILOGUE_CHUNKS = 2,
     SHARED_ROWS = 2 * TILE_ROWS,
-    QUAD_STEP = 1
 };
 
 typedef struct block_state {
