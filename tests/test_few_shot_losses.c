@@ -12,7 +12,7 @@
 #include "tune/few_shot/cloze_batches.h"
 #include "tune/few_shot/pair_batches.h"
 #include "tune/few_shot/pet_ensemble.h"
-#include "tune/few_shot/word_search.h"
+#include "tune/few_shot/verbalizer_search.h"
 
 #include <math.h>
 #include <stdio.h>

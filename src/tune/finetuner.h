@@ -106,7 +106,7 @@ typedef struct ses_finetuner {
     size_t scratch_cap;
     ses_gpt_inputs gpt;  /* inputs of GPT-1 */
     bool has_new_tokens; /* the tokenizer has more tokens than the file it was read from */
-    void *state; /* the task's: made by its open, freed by its close */
+    void *state;         /* the task's: made by its open, freed by its close */
 } ses_finetuner;
 
 struct ses_finetune_task {

@@ -61,7 +61,7 @@ static bool open_members(ses_predictor *p, ses_err *e)
     o.ensemble = NULL;
     o.n_ensemble = 0;
     o.rename = NULL; /* the first model names the predictions */
-    if (o.task.patterns == p->pattern_file) o.task.patterns = NULL; /* of the first model's folder */
+    if (o.task.patterns == p->pattern_file) o.task.patterns = NULL; /* the first model's own */
     if (!p->o.n_ensemble) return true;
     if (!p->task->combine)
         return ses_fail(e, SES_EUNSUPPORTED, "ensemble: the task %s has no probabilities to average",

@@ -3,8 +3,8 @@
  * then chosen label after label, twice, by the accuracy on the training texts; of equal ones the first.
  *
  * Nothing is trained. */
-#ifndef SES_TUNE_WORD_SEARCH_H
-#define SES_TUNE_WORD_SEARCH_H
+#ifndef SES_TUNE_VERBALIZER_SEARCH_H
+#define SES_TUNE_VERBALIZER_SEARCH_H
 
 #include "tune_method.h"
 
@@ -14,6 +14,6 @@ bool ses_word_choose(const float *score, const int32_t *label, size_t texts, siz
                      const uint8_t *allowed, size_t k, int32_t *out, ses_err *e);
 
 /* Replaces the verbalizers of r->patterns. */
-bool ses_word_search(ses_tune_run *r, ses_err *e);
+bool ses_verbalizer_search(ses_tune_run *r, ses_err *e);
 
 #endif

@@ -1,5 +1,5 @@
-/* Search for the words of labels: see word_search.h. */
-#include "word_search.h"
+/* Search for the words of labels: see verbalizer_search.h. */
+#include "verbalizer_search.h"
 
 #include "base/alloc.h"
 #include "cloze_loss.h"
@@ -168,7 +168,7 @@ static bool search(ses_tune_run *r, ses_finetune *f, ses_err *e)
     return ok;
 }
 
-bool ses_word_search(ses_tune_run *r, ses_err *e)
+bool ses_verbalizer_search(ses_tune_run *r, ses_err *e)
 {
     ses_few_shot how = { .patterns = r->patterns };
     ses_tune_member m = { .how = &how, .pattern = r->o.task.pattern, .seed = r->o.run.seed };
