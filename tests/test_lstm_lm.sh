@@ -36,7 +36,7 @@ err_has 'update 30 of 90'
 same "$tmp/a/model.safetensors" "$tmp/b/model.safetensors"
 
 # asgd: plain SGD, then the average.
-run="--steps 40 --lr 5 --clip 0.25 --optimizer asgd --average-trigger 1 --schedule constant --warmup 0 --eval-every 4 --save-every 4 --keep 99"
+run="--steps 40 --lr 20 --clip 0.25 --optimizer asgd --average-trigger 1 --schedule constant --warmup 0 --eval-every 4 --save-every 4 --keep 99"
 gives 0 $lm $run -o "$tmp/asgd"
 from=$(number "$tmp/asgd/checkpoint-40/trainer_state.json" average_from)
 if [ "$from" -gt 0 ]; then pass; else fail "no average: $from"; fi

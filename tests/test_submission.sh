@@ -75,7 +75,7 @@ bad() # what, exit code, message, arguments
 }
 head -100 "$tmp/test.tsv" >"$tmp/short.tsv"
 bad "too few rows" 3 '99 rows; the test set of wnli has 146: nothing was written' "$tmp/wnli" "$tmp/short.tsv" --task wnli --submission glue --to "$tmp/none"
-{ head -1 "$tmp/test.tsv"; sed 1d "$tmp/test.tsv" | sort -r; } >"$tmp/turned.tsv"
+{ head -1 "$tmp/test.tsv"; sed 1d "$tmp/test.tsv" | LC_ALL=C sort -r; } >"$tmp/turned.tsv"
 bad "another order" 3 'the index is 99, expected 0' "$tmp/wnli" "$tmp/turned.tsv" --task wnli --submission glue --to "$tmp/none"
 bad "another suite" 2 'expected --task with one of boolq, cb' "$tmp/wnli" "$tmp/test.tsv" --task wnli --submission superglue --to "$tmp/none"
 bad "no folder" 2 'needs --to FOLDER' "$tmp/wnli" "$tmp/test.tsv" --task wnli --submission glue
