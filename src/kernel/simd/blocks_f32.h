@@ -72,7 +72,8 @@ static inline void bk_transpose(bk_num *y, const float *x, int64_t row, int64_t 
     pack_strips(y, x, 1, row, n, k);
 }
 
-/* t = rows i .. of the n rows from bk_transpose times a panel; i is a multiple of BK_ROWS. Writes BK_ROWS rows. */
+/* t = rows i .. of the n rows from bk_transpose times a panel; i is a multiple of BK_ROWS. Writes BK_ROWS
+ * rows. */
 static inline void bk_mul_transposed(bk_unit *u, float *t, int64_t ldt, const bk_num *transposed, int64_t i,
                                      int64_t n, const bk_num *panel, int64_t width, int64_t k)
 {

@@ -2,8 +2,8 @@
  * including file defines the block of rows and columns that is multiplied at once:
  *
  *     enum { BLOCK_ROWS, CHUNK_WORK, CHUNKS, QUAD_STEP };
- *         rows of a block; multiply-adds per chunk, more if there are more than CHUNKS chunks per thread (0: no
- *         more); the quads of a panel are a multiple of QUAD_STEP
+ *         rows of a block; multiply-adds per chunk, more if there are more than CHUNKS chunks per thread
+ *         (0: no more); the quads of a panel are a multiple of QUAD_STEP
  *     enum { EPILOGUE_ROWS, EPILOGUE_BYTES, EPILOGUE_STEP, EPILOGUE_CHUNKS, SHARED_ROWS };
  *         if rows get an epilogue: most rows and bytes of A and C per chunk; large chunks have a multiple of
  *         EPILOGUE_STEP rows; at least this many chunks per thread, unless they would have less than
