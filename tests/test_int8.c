@@ -1,8 +1,10 @@
 /* A model with int8 weights: the bits of a text are the same alone and in a batch and for any number of
  * threads, though the fused int8 paths depend on the number of rows; requested rows have the bits of all
  * rows; all results are close to f32. */
+#include "base/alloc.h"
 #include "check.h"
 #include "kernel/kernel.h"
+#include "op/op.h"
 #include "sesame/model.h"
 
 #include <math.h>
@@ -116,8 +118,25 @@ static void test_model(void)
     }
 }
 
+/* Quantized rows begin on a cache line. */
+static void test_alignment(void)
+{
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
+    ses_tape *t = dev ? ses_tape_new(dev, NULL, &e) : NULL;
+    for (int64_t rows = 1; t && rows < 40; rows += 7) {
+        const ses_i8_rows *r = ses_tape_i8_rows(t, rows, 24);
+        CHECK_MSG(r && (uintptr_t)r->q % SES_ALIGN == 0 && (uintptr_t)r->scale % SES_ALIGN == 0 &&
+                      (const char *)r->q >= (const char *)(r->scale + rows),
+                  "%d rows", (int)rows);
+    }
+    CHECK_MSG(t, "%s", e.msg);
+    ses_tape_free(t), ses_device_free(dev);
+}
+
 int main(void)
 {
+    test_alignment();
     for (size_t i = 0; i < SES_LEN(configs); i++) {
         config = configs[i];
         test_model();

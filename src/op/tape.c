@@ -197,6 +197,12 @@ ses_tape_mark ses_tape_get_mark(const ses_tape *t)
 /* ---- int8 rows, rewinding ---- */
 
 /* Bytes per row: q and scale are one allocation. */
+/* Rows in int8: the scales, then the rows from the next cache line on. */
+static int64_t i8_scales(int64_t rows)
+{
+    enum { LINE = SES_ALIGN / sizeof(ses_real) };
+    return (rows + LINE - 1) / LINE * LINE;
+}
 static int64_t i8_row_bytes(int64_t cols) { return 4 * ses_quad_count(cols) + (int64_t)sizeof(ses_real); }
 
 static const ses_i8_rows *i8_rows_new(ses_tape *t, ses_arena *a, int64_t rows, int64_t cols)
@@ -204,12 +210,12 @@ static const ses_i8_rows *i8_rows_new(ses_tape *t, ses_arena *a, int64_t rows, i
     int64_t bytes;
     ses_i8_rows *r = ses_tape_host_alloc(t, 1, sizeof *r);
     if (!r) return NULL;
-    if (!ses_mul_i64(rows, i8_row_bytes(cols), &bytes)) {
+    if (!ses_mul_i64(i8_scales(rows), i8_row_bytes(cols), &bytes)) {
         ses_tape_fail(t, SES_ENOMEM, "out of memory (%lld rows requested)", (long long)rows);
         return NULL;
     }
     if (!(r->scale = device_bytes(a, bytes, 1, &t->err))) return NULL;
-    r->q = (uint8_t *)(r->scale + rows);
+    r->q = (uint8_t *)(r->scale + i8_scales(rows));
     return r;
 }
 
@@ -234,7 +240,7 @@ static ses_tensor *rewind_around(ses_tape *t, ses_mark mem, ses_mark host, const
                                  ses_i8_rows rows)
 {
     const char *begin = x->data, *end = begin + (size_t)ses_count(x) * ses_dtype_size(x->dtype);
-    if (rows.q) end = (const char *)rows.scale + ses_rows(x) * i8_row_bytes(ses_cols(x));
+    if (rows.q) end = (const char *)rows.scale + i8_scales(ses_rows(x)) * i8_row_bytes(ses_cols(x));
     if (end < begin || !ses_arena_rewind_except(&t->mem, mem, begin, (size_t)(end - begin))) return NULL;
     ses_arena_rewind(&t->host, host);
     ses_i8_rows *kept = rows.q ? ses_tape_host_alloc(t, 1, sizeof *kept) : NULL;

@@ -7,6 +7,7 @@
  * panels begin at multiples of BK_COLS for every query. The bits of a query's output therefore depend only
  * on the query and its visible keys, not on the other queries or on the use of a KV cache. */
 #include "attention_blocks.h"
+#include "base/alloc.h"
 #include "kernel/attention_chunking.h"
 #include "kernel/parallel_items.h"
 #include "kernel/simd/vec/vecmath.h"
@@ -199,7 +200,8 @@ static void attend_block(forward *f, int64_t i, int64_t rows)
     const ses_attn *a = f->a;
     int64_t begin = visible_keys(f, i).begin / BK_COLS * BK_COLS, end = visible_keys(f, i + rows - 1).end;
     int64_t width = bk_dim_width(a->dim);
-    float rescale[BK_ROWS], tile[BK_ROWS * BK_COLS];
+    float rescale[BK_ROWS];
+    _Alignas(SES_ALIGN) float tile[BK_ROWS * BK_COLS];
     if (begin >= end) return;
     bk_mul_across(f->unit, f->scores, KEYS, f->q_rows, i, rows, f->keys, f->m, begin, end, a->dim);
     for (int64_t r = 0; r < rows; r++) rescale[r] = exponentials(f, f->scores + r * KEYS, i + r, begin, end);

@@ -99,7 +99,7 @@ static void add_tile(float *to, int64_t row, const float *tile, int64_t rows, in
 static void add_along(float *sum, const backward *b, const float *a, int64_t rows, const bk_num *packed,
                       int64_t n)
 {
-    float tile[BK_ROWS * BK_COLS];
+    _Alignas(SES_ALIGN) float tile[BK_ROWS * BK_COLS];
     int64_t width = bk_dim_width(b->a.dim);
     bk_rows left = bk_take(b->rows_buffer, a, SIDE, rows, n);
     for (int64_t d = 0; d < b->a.dim; d += width) {
@@ -209,7 +209,7 @@ static void add_dq(const backward *b)
 {
     const ses_attn *a = &b->a;
     int64_t width = bk_dim_width(a->dim);
-    float tile[BK_ROWS * BK_COLS];
+    _Alignas(SES_ALIGN) float tile[BK_ROWS * BK_COLS];
     bk_transpose(b->ds_transposed, b->ds, SIDE, b->nq, b->nk);
     for (int64_t i = 0; i < b->nq; i += BK_ROWS)
         for (int64_t d = 0; d < a->dim; d += width) {

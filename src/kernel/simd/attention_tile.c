@@ -91,7 +91,7 @@ static void score_rows(const i8_chunk *f, mt_set *t, vf *top, const uint8_t *q, 
     bool loaded = f->depth == KEY_QUADS; /* one step */
     if (loaded) mt_load(t, MT_A0, q, a_row);
     for (int64_t j = 0; j < f->width; j += TILE_COLS) {
-        int32_t sum[MT_ROWS * TILE_COLS];
+        _Alignas(MT_BYTES) int32_t sum[MT_ROWS * TILE_COLS];
         const int8_t *keys = f->keys + j * 4 * f->depth;
         bool right = j + VF_LANES < f->width;
         if (!right)
@@ -136,7 +136,7 @@ static vf probabilities(const i8_chunk *f, int64_t r, float by, float max)
 static void value_rows(const i8_chunk *f, mt_set *t, const float *by, int64_t i, int64_t rows, int64_t d)
 {
     enum { TILE = MT_ROWS * VF_LANES };
-    int32_t sum[4 * TILE];
+    _Alignas(MT_BYTES) int32_t sum[4 * TILE];
     const uint8_t *high = f->probs, *low = high + BLOCK_QUERIES * f->room;
     mt_zero(t, MT_C00);
     mt_zero(t, MT_C01);
@@ -171,7 +171,8 @@ static void attend_block(const i8_chunk *f, mt_set *t, int64_t i, int64_t rows)
 {
     const uint8_t *q = f->q + i * 4 * f->quads;
     int64_t a_row = 4 * f->quads;
-    uint8_t filled[MT_ROWS * (SES_ATTN_I8_MAX_DIM + MT_BYTES)]; /* queries filled with zeros to whole tiles */
+    /* queries filled with zeros to whole tiles */
+    _Alignas(MT_BYTES) uint8_t filled[MT_ROWS * (SES_ATTN_I8_MAX_DIM + MT_BYTES)];
     if (f->quads != f->depth) {
         a_row = 4 * f->depth;
         memset(filled, 0, (size_t)(rows * a_row));

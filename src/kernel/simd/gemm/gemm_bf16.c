@@ -52,7 +52,7 @@ static void run_panel(mma *m, const ses_gemm *g, pass s, const uint16_t *a, cons
     int64_t depth = mma_depth(s.k), cols = tile_min(MMA_COLS, g->n - j), first = i;
     int64_t lines = MMA_COLS * MMA_DEPTH * (int64_t)sizeof *next / LINE_BYTES;
     lines = next ? ses_chunks(lines, ses_chunks(end - i, MMA_ROWS)) : 0;
-    float tile[MMA_ROWS * MMA_COLS];
+    _Alignas(LINE_BYTES) float tile[MMA_ROWS * MMA_COLS];
     for (; i < end; i += MMA_ROWS) {
         int64_t rows = tile_min(MMA_ROWS, end - i);
         if (MMA_FAR) prefetch_block(g, i, rows, j, cols);

@@ -2,8 +2,8 @@
  * including file defines the block of rows and columns that is multiplied at once:
  *
  *     enum { BLOCK_ROWS, CHUNK_WORK, CHUNKS, QUAD_STEP };
- *         rows of a block; multiply-adds per chunk, more if there are more than CHUNKS chunks per thread (0:
- *         no more); the quads of a panel are a multiple of QUAD_STEP
+ *         rows of a block; multiply-adds per chunk, more if there are more than CHUNKS chunks per thread
+ *         (0: no more); the quads of a panel are a multiple of QUAD_STEP
  *     enum { EPILOGUE_ROWS, EPILOGUE_BYTES, EPILOGUE_STEP, EPILOGUE_CHUNKS, SHARED_ROWS };
  *         if rows get an epilogue: most rows and bytes of A and C per chunk; large chunks have a multiple of
  *         EPILOGUE_STEP rows; at least this many chunks per thread, unless they would have less than
@@ -178,10 +178,13 @@ static void epilogue_row(const ses_gemm *g, const ses_gemm_epilogue *epilogue, i
         quantize_row(epilogue->i8_out, i, c, n);
 }
 
-/* Scratch bytes per row with an epilogue: a row of C and a quantized row of A. */
+/* Scratch bytes per row with an epilogue: a row of C and a quantized row of A with its scale. Scales and rows
+ * of A begin on cache lines. */
 static int64_t row_bytes(const ses_gemm *g) { return 4 * (g->n + 1 + ses_quad_count(g->k)); }
 
-_Static_assert(8 * 4 * (SES_GEMM_I8_MAX_N + 1 + SES_GEMM_I8_MAX_K / 4) <= SES_SCRATCH_BYTES, "scratch");
+enum { LINE_FLOATS = LINE_BYTES / 4, ROOM_BYTES = SES_SCRATCH_BYTES - 2 * LINE_BYTES };
+
+_Static_assert(8 * 4 * (SES_GEMM_I8_MAX_N + 1 + SES_GEMM_I8_MAX_K / 4) <= ROOM_BYTES, "scratch");
 
 /* Prefetches the rows of C that the epilogue writes during the last panels; earlier they would be evicted
  * again. */
@@ -200,7 +203,7 @@ static ses_i8_rows rows_of(const job *b, ses_range rows, float *behind)
 {
     int64_t n = rows.end - rows.begin, k = b->g->k, width = 4 * ses_quad_count(k);
     if (b->a.q) return (ses_i8_rows){ b->a.q + rows.begin * width, b->a.scale + rows.begin };
-    ses_i8_rows a = { (uint8_t *)(behind + n), behind };
+    ses_i8_rows a = { (uint8_t *)(behind + tile_round_up(n, LINE_FLOATS)), behind };
     for (int64_t r = 0; r < n; r++) quantize_row(a, r, b->g->a + (rows.begin + r) * k, k);
     return a;
 }
@@ -212,7 +215,7 @@ static void epilogue_rows(void *ctx, int64_t index, void *scratch)
     ses_range rows = ses_chunk(b->g->m, b->rows, index);
     int64_t count = rows.end - rows.begin, n = b->g->n;
     float *c = scratch;
-    ses_i8_rows a = rows_of(b, rows, c + count * n);
+    ses_i8_rows a = rows_of(b, rows, c + tile_round_up(count * n, LINE_FLOATS));
     block_state s;
     blocks_begin(&s);
     for (int64_t p = 0; p < b->count; p++) {
@@ -234,7 +237,7 @@ static void epilogue_rows(void *ctx, int64_t index, void *scratch)
 /* Most rows of a chunk. */
 static int64_t max_epilogue_rows(const ses_gemm *g)
 {
-    int64_t fit = SES_SCRATCH_BYTES / row_bytes(g), cached = EPILOGUE_BYTES / row_bytes(g);
+    int64_t fit = ROOM_BYTES / row_bytes(g), cached = EPILOGUE_BYTES / row_bytes(g);
     cached = cached > EPILOGUE_STEP ? cached / EPILOGUE_STEP * EPILOGUE_STEP : EPILOGUE_STEP;
     return tile_min(EPILOGUE_ROWS, tile_min(fit, cached));
 }

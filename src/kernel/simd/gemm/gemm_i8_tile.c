@@ -32,7 +32,7 @@ typedef struct block_state {
     int64_t rows; /* the tiles are configured for; 0: not configured */
     unscaled last;
     int at; /* which sums receive the next block */
-    int32_t sum[2][BLOCK_ROWS * TILE_COLS];
+    _Alignas(MT_BYTES) int32_t sum[2][BLOCK_ROWS * TILE_COLS];
 } block_state;
 
 static void blocks_begin(block_state *s) { s->rows = s->last.row = s->last.rows = s->at = 0; }
@@ -122,7 +122,7 @@ VF_INLINE void block_sum(block_state *s, const i8_block *in, int64_t rows, const
         scale_some(s, some);
     }
     if (left > 0) { /* the last columns of A, filled with zeros */
-        float last[BLOCK_ROWS * VF_LANES];
+        _Alignas(MT_BYTES) float last[BLOCK_ROWS * VF_LANES];
         for (int64_t i = 0; i < rows; i++)
             vf_store(last + i * VF_LANES, vf_load_part((const float *)(const void *)(a + i * a_row), left));
         BLOCK_STEP(t, (const uint8_t *)last, MT_BYTES, b, b_row, lower, right);

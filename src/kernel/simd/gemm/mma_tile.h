@@ -15,7 +15,7 @@ enum {
     MMA_MIN_ROWS = 128,  /* rows of a chunk: B comes from the L3 cache once per chunk, which takes longest */
     MMA_PACK_ROWS = 256, /* the same if the chunk packs B */
     MMA_CHUNKS = 2,      /* chunks per thread */
-    MMA_FAR = 1,         /* prefetch the next operands and results: memory outside the L2 cache is far away */
+    MMA_FAR = 1,         /* data outside the L2 cache arrives late: prefetch it */
 };
 
 typedef struct mma {

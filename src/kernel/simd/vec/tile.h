@@ -12,6 +12,8 @@
  *     mt_dot_i8(&t, c, a, b)                   c += a b: bytes of a and b, int32 sums
  *     mt_dot_bf16(&t, c, a, b)                   c += a b: bf16 numbers, f32 sums
  *
+ * Rows that do not lie within a cache line take twice the time: align arrays to MT_BYTES.
+ *
  * Tile numbers are integer constants, strides are bytes. Shapes: c is [m][n] of 32 bits, a is [m][k] of bytes
  * or bf16, b is [k / 4][n][4] of bytes or [k / 2][n][2] of bf16, with at most m = 16, n = 16, k = 64 or 32.
  * The rows of a and c must agree, and so must four times the rows of b and the bytes per row of a.
