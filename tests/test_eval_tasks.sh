@@ -59,6 +59,14 @@ for t in tasks/*.json; do
     run "$tmp/none" --task "$n" --shots 0
     that "$n is a valid task" 'err_has "$tmp/none: No such file"'
 done
+"$sesame" finetune --model sesame-gpt --task continue --train $data/words.txt --lines --adapter lora --lr 0.1 --epochs 2 -q -o "$tmp/lora" >/dev/null 2>&1
+mkdir "$tmp/bare" && cp "$tmp"/lora/adapter_* "$tmp/bare/"
+for m in "$tmp/lora" "$tmp/bare" sesame-gpt; do
+    "$sesame" eval $m $data/choice.tsv --task $data/choice.json --log "$tmp/adapter$(basename $m)" >"$tmp/out" 2>"$tmp/err"
+done
+that "an adapter with and without a tokenizer" '[ -s "$tmp/adapterlora" ] && cmp -s "$tmp/adapterlora" "$tmp/adapterbare" && ! cmp -s "$tmp/adapterlora" "$tmp/adaptersesame-gpt"'
+run $data/choice.tsv --adapter "$tmp/bare" --task $data/choice.json --log "$tmp/adapter"
+that "--adapter" 'cmp -s "$tmp/adapter" "$tmp/adapterlora"'
 
 # ---- errors ----
 that "an unknown task" 'refuses 2 "no task file nonsense: expected FILE.json or one of agnews, " x.tsv --task nonsense --shots 0'

@@ -213,6 +213,21 @@ static bool evaluate(const ses_likelihood_call *d, const ses_model *m, const ses
     return ok;
 }
 
+/* The folder with the tokenizer's files: of an adapter without them, the one of its base model. base: see
+ * ses_model_options. Free it with free(). */
+static char *tokenizer_dir(const char *name, const char *base, ses_err *e)
+{
+    char *dir = ses_model_resolve(name, NULL, e);
+    if (!dir || !ses_model_is_adapter(dir)) return dir;
+    char *config = ses_path_join(dir, "tokenizer_config.json", e);
+    bool own = config && ses_path_exists(config);
+    ses_free(config);
+    if (own) return dir;
+    char *below = base ? ses_model_resolve(base, NULL, e) : ses_model_base_dir(dir, NULL, e);
+    free(dir);
+    return below;
+}
+
 bool ses_eval_likelihood(const ses_likelihood_call *d, ses_err *e)
 {
     ses_device_options o = ses_compute_device_options(d->compute);
@@ -222,7 +237,7 @@ bool ses_eval_likelihood(const ses_likelihood_call *d, ses_err *e)
     ses_model_options with = { .base = d->adapter ? d->dir : NULL };
     const char *name = d->adapter ? d->adapter : d->dir;
     ses_model *m = dev ? ses_model_open(name, dev, &with, e) : NULL;
-    char *dir = m ? ses_model_resolve(name, NULL, e) : NULL;
+    char *dir = m ? tokenizer_dir(name, with.base, e) : NULL;
     ses_tokenizer *t = dir ? ses_tokenizer_open(dir, e) : NULL;
     double start = ses_seconds();
     bool ok = t && evaluate(d, m, t, dir, task, &r, e);
