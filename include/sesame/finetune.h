@@ -322,6 +322,8 @@ typedef struct ses_predictor_options {
     double confidence; /* see ses_finetune_options */
     ses_training_fn *on_event;
     void *ctx;
+    const char *const *adapters; /* further adapter folders: see ses_model_options; needed while opening */
+    size_t n_adapters;
 } ses_predictor_options;
 
 /* The settings of `sesame eval` without options. A value: nothing to free; cannot fail. */

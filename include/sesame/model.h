@@ -76,6 +76,12 @@ typedef struct ses_model_options {
      * that both have and no adapter changes use its memory. It must not be trained, must have no adapter and
      * must outlive the new model. */
     const ses_model *shared;
+    /* Further adapter folders for the same base model, applied after the folder's own, needed while opening:
+     * LoRA adds its products, IA3 multiplies its factors, bottleneck adapters follow each other; a head is
+     * taken from the last folder that has it. An error: two adapters with virtual tokens, or that replace the
+     * same tensor. */
+    const char *const *adapters;
+    size_t n_adapters;
 } ses_model_options;
 
 /* Opens a model by name or path (see ses_model_resolve) on a device, which must outlive it; options may be

@@ -130,6 +130,9 @@ static bool remove_stale(const char *out, ses_err *e)
                                          "model.sesame-int8",
                                          "adapter_config.json",
                                          "adapter_model.safetensors",
+                                         "adapter.safetensors",
+                                         "head_config.json",
+                                         "model_head.safetensors",
                                          "modules.json",
                                          "generation_config.json" };
     bool ok = true;

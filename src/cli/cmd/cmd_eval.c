@@ -25,7 +25,7 @@ static const ses_opt opt[] = {
       .max = 9e15,
       .help = "random seed of the resamples" },
     SES_OPT_INCLUDE(eval_args, lama, ses_lama_option_table),
-    SES_OPT_ADAPTER(ses_predictor_args, adapter),
+    SES_OPT_ADAPTERS(ses_predictor_args, adapters),
     SES_OPT_INCLUDE(ses_predictor_args, compute, ses_compute_options),
 };
 

@@ -13,7 +13,7 @@ static const ses_opt opt[] = {
     SES_OPT_TASK(ses_predictor_args, data, false),
     SES_OPT_FINETUNED_MODEL(ses_predictor_args, model),
     { .table = &ses_predictor_option_table },
-    SES_OPT_ADAPTER(ses_predictor_args, adapter),
+    SES_OPT_ADAPTERS(ses_predictor_args, adapters),
     SES_OPT_INCLUDE(ses_predictor_args, rows, ses_row_options),
     SES_OPT_INCLUDE(ses_predictor_args, compute, ses_compute_options),
 };
@@ -96,7 +96,9 @@ static bool check_usage(const ses_call *c, ses_err *e)
 /* Begins the output: a file that is complete or absent, a resumable file of a shard, or standard output. */
 static bool begin_output(job *j, const ses_call *c, const ses_predictor_args *a, ses_err *e)
 {
-    const char *models[] = { c->operands[0], a->adapter, NULL }, *to = a->rows.to;
+    enum { MAX_MODELS = 16 };
+    const char *models[MAX_MODELS] = { c->operands[0] }, *to = a->rows.to;
+    for (size_t i = 0; i < a->adapters.n && i + 2 < MAX_MODELS; i++) models[i + 1] = a->adapters.item[i];
     ses_shard_facts facts = { models, ses_compute_level(&a->compute) };
     if (!ses_shard_job_begin(&j->shard, c, a->rows.shard, (const char *const *)c->operands + 1, 1, &facts, to,
                              a->rows.overwrite, e))

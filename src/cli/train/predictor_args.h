@@ -15,8 +15,8 @@ typedef struct ses_predictor_args {
     ses_bootstrap_args bootstrap;
     ses_row_args rows;   /* predict */
     bool renames_labels; /* predict: --labels 0=negative are names of predictions, not of labels in a file */
-    const char *adapter; /* folder of a LoRA adapter; NULL: none */
-    const char *model;   /* --model; main moves it to the first operand */
+    ses_opt_list adapters; /* folders of adapters */
+    const char *model;     /* --model; main moves it to the first operand */
 } ses_predictor_args;
 
 extern const ses_opt_table ses_predictor_option_table; /* data and task, without --task */
