@@ -1,5 +1,5 @@
-/* Adapters of a server (LoRA, prefix and prompt tuning, bottleneck): requests select them, all share the weights of their base model, and
- * results equal the results of the command line. */
+/* Adapters of a server (LoRA, prefix and prompt tuning, bottleneck): requests select them, all share the
+ * weights of their base model, and results equal the results of the command line. */
 #define _GNU_SOURCE
 #include "serve/serve_impl.h"
 #include "serve_fixture.h"

@@ -247,7 +247,7 @@ static const ses_tensor_entry *find_in(const ses_adapter *a, const ses_model *m,
 const ses_tensor_entry *ses_adapter_find(ses_adapter *a, const ses_model *m, const char *ours)
 {
     const ses_tensor_entry *found = NULL;
-    for (; a; a = a->next) { /* of several heads the last one counts */
+    for (; a; a = a->next) { /* the last of several heads counts */
         const ses_tensor_entry *x = find_in(a, m, ours);
         if (x) ses_adapter_mark_used(a, x), found = x;
     }
