@@ -223,12 +223,97 @@ static void one(const kind_case *c, ses_device *dev)
     ses_json_free(r.doc);
 }
 
+/* ---- several adapters ---- */
+
+#define KINDS "tests/fixtures/adapter_kinds/"
+#define HUB "tests/fixtures/adapter_hub/"
+#define LORA "tests/fixtures/adapters/bert/"
+
+static void several(ses_device *dev)
+{
+    static const struct {
+        const char *first, *second, *run;
+    } pairs[] = {
+        { LORA "start", LORA "adapter", KINDS "two-lora.json" },
+        { KINDS "ia3-bert/start", KINDS "ia3-bert/adapter", KINDS "two-ia3.json" },
+        { LORA "adapter", KINDS "ia3-bert/adapter", KINDS "lora-ia3.json" },
+        { HUB "double/adapter", HUB "seq/adapter", HUB "stack.json" },
+    };
+    for (size_t i = 0; i < SES_LEN(pairs); i++) {
+        ses_err e = { 0 };
+        run r = { 0 };
+        if (!CHECK_MSG(read_run(&r, pairs[i].run, &e), "%s", e.msg)) continue;
+        ses_model *m = ses_model_open(
+            pairs[i].first, dev, &(ses_model_options){ .adapters = &pairs[i].second, .n_adapters = 1 }, &e);
+        double d = m ? logits_apart(m, dev, &r, &e) : INFINITY;
+        CHECK_MSG(d < 1e-5, "%s: logits %g apart: %s", pairs[i].run, d, e.msg);
+        ses_model_free(m);
+        ses_json_free(r.doc);
+    }
+}
+
+/* Two adapters that cannot be combined. */
+static void refuse_pair(const char *first, const char *second, ses_device *dev, const char *message)
+{
+    ses_err e = { 0 };
+    ses_model *m =
+        ses_model_open(first, dev, &(ses_model_options){ .adapters = &second, .n_adapters = 1 }, &e);
+    CHECK(!m);
+    CHECK_MSG(strstr(e.msg, message), "got \"%s\"", e.msg);
+    ses_model_free(m);
+}
+
+/* A folder with the tensors of `from` and this config. */
+static void refuse_config(const char *from, const char *config, ses_device *dev, const char *message)
+{
+    char path[96], dir[64];
+    size_t n = 0;
+    ses_err e = { 0 };
+    snprintf(dir, sizeof dir, "%s/bad", tmp);
+    char *data = file_of(from, 0, &n, &e);
+    CHECK(data && ses_dir_make(dir, &e));
+    snprintf(path, sizeof path, "%s/adapter_model.safetensors", dir);
+    CHECK(ses_file_write(path, data, n, true, &e));
+    snprintf(path, sizeof path, "%s/adapter_config.json", dir);
+    CHECK(ses_file_write(path, config, strlen(config), true, &e));
+    ses_model *m = ses_model_open(dir, dev, &(ses_model_options){ .base = LORA "base" }, &e);
+    CHECK(!m);
+    CHECK_MSG(strstr(e.msg, message), "got \"%s\"", e.msg);
+    ses_model_free(m);
+    ses_free(data);
+    ses_dir_remove(dir, &e);
+}
+
+static void refusals(ses_device *dev)
+{
+    refuse_pair(KINDS "prompt-bert/adapter", KINDS "prefix-bert/adapter", dev,
+                "two adapters with virtual tokens");
+    refuse_pair(KINDS "bitfit-bert/start", KINDS "bitfit-bert/adapter", dev, "both replace tensor");
+    refuse_pair(HUB "seq/adapter", HUB "parallel/adapter", dev, "parallel ones cannot");
+    refuse_pair(LORA "adapter", LORA "base", dev, "not an adapter");
+    const char *prefix = KINDS "prefix-bert/adapter";
+    refuse_config(prefix, "{\"peft_type\": \"PREFIX_TUNING\"}", dev, "\"num_virtual_tokens\" is missing");
+    refuse_config(prefix, "{\"peft_type\": \"PREFIX_TUNING\", \"num_virtual_tokens\": 0}", dev,
+                  "not a number from 1");
+    refuse_config(prefix, "{\"peft_type\": \"PREFIX_TUNING\", \"num_virtual_tokens\": 16}", dev,
+                  "leave no room for text: bert has 16 positions");
+    refuse_config(prefix, "{\"peft_type\": \"PREFIX_TUNING\", \"num_virtual_tokens\": 4}", dev,
+                  "\"prompt_embeddings\": shape [3, 32]");
+    refuse_config(prefix, "{\"peft_type\": \"PROMPT_TUNING\", \"num_virtual_tokens\": 3}", dev,
+                  "\"prompt_embeddings\": shape [3, 32]");
+    refuse_config(prefix, "{\"peft_type\": \"IA3\"}", dev, "does not belong to");
+    refuse_config(KINDS "ia3-bert/adapter", "{\"peft_type\": \"PREFIX_TUNING\", \"num_virtual_tokens\": 3}",
+                  dev, "tensor \"prompt_embeddings\" [3, 32] is missing");
+}
+
 int main(void)
 {
     ses_err e = { 0 };
     ses_device *dev = ses_device_open("cpu", NULL, &e);
     if (!dev || !mkdtemp(tmp)) return 1;
     for (size_t i = 0; i < SES_LEN(cases); i++) one(&cases[i], dev);
+    several(dev);
+    refusals(dev);
     ses_dir_remove(tmp, &e);
     ses_device_free(dev);
     return check_report();

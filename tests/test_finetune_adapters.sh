@@ -67,6 +67,15 @@ ok "message" err_has 'prefix tuning cannot be merged'
 ok "peft's two files are enough" sh -c "mkdir '$tmp/bare' && cp '$tmp/prefix/adapter_config.json' '$tmp/prefix/$peft' '$tmp/bare'"
 ok "a pipeline over them" exits 0 "$sesame" text-classification -m "$tmp/bare" "the film was good ."
 
+# Several adapters on one model; the head is that of the last.
+ok "two adapters" exits 0 "$sesame" eval "$tmp/base" "$tmp/dev.tsv" --task classify --json --adapter "$tmp/ia3" --adapter "$tmp/prefix"
+cp "$tmp/out" "$tmp/two"
+ok "not as one" sh -c "'$sesame' eval '$tmp/base' '$tmp/dev.tsv' --task classify --json --adapter '$tmp/ia3' >'$tmp/one'; ! cmp -s '$tmp/one' '$tmp/two'"
+ok "predict with two" exits 0 "$sesame" predict "$tmp/base" "$tmp/dev.tsv" --task classify --adapter "$tmp/bottleneck" --adapter "$tmp/houlsby"
+ok "a pipeline with two" exits 0 "$sesame" text-classification -m "$tmp/base" --adapter "$tmp/bottleneck" --adapter "$tmp/houlsby" "it was bad ."
+ok "two prefixes" exits 3 "$sesame" text-classification -m "$tmp/base" --adapter "$tmp/prefix" --adapter "$tmp/prompt" "it was bad ."
+ok "message" err_has 'two adapters with virtual tokens cannot be combined'
+
 # Bad input.
 # shellcheck disable=SC2086
 ok "too many virtual tokens" exits 3 "$sesame" finetune $tune --adapter prompt --virtual-tokens 64 -o "$tmp/no"

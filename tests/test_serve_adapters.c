@@ -1,5 +1,5 @@
-/* LoRA adapters of a server: requests select them, all share the weights of their base model, and
- * results equal the results of the command line. */
+/* Adapters of a server (LoRA, prefix and prompt tuning, bottleneck): requests select them, all share the
+ * weights of their base model, and results equal the results of the command line. */
 #define _GNU_SOURCE
 #include "serve/serve_impl.h"
 #include "serve_fixture.h"
@@ -8,19 +8,21 @@
 static char spec[4][300];
 static const char *const TEXT = "{\"inputs\":\"The bell rings.\",\"model\":\"%s\"}";
 
-/* An adapter of `base` with matrices of random numbers. */
-static void make_adapter(const char *base, const char *name, uint64_t seed)
+/* An adapter of `base` with other numbers than at the start. */
+static void make_adapter(const char *base, const char *name, const char *kind, uint64_t seed)
 {
     ses_err e = { 0 };
     ses_device *dev = ses_device_open("cpu", NULL, &e);
-    ses_lora lora = { .rank = 2, .alpha = 4 };
-    ses_model_options o = { .train = true, .lora = &lora };
+    ses_adapter_options adapter = {
+        .rank = 2, .alpha = 4, .kind = kind, .virtual_tokens = 3, .reduction = 4
+    };
+    ses_model_options o = { .train = true, .lora = &adapter };
     ses_model *m = dev ? ses_model_open(tmp_path(base), dev, &o, &e) : NULL;
     if (!CHECK_MSG(m, "%s", e.msg)) exit(check_report());
     ses_store *s = ses_model_store(m);
     for (size_t i = 0; i < ses_store_count(s); i++) {
         const ses_param *p = ses_store_at(s, i);
-        if (!strstr(p->name, ".lora_B")) continue;
+        if (!strstr(p->name, ".lora_B") && strncmp(p->name, "adapter.", 8)) continue;
         for (int64_t k = 0; k < ses_count(p->tensor); k++)
             p->tensor->f[k] = (float)((seed * 31 + (uint64_t)k * 7) % 11) / 5 - 1;
     }
@@ -100,6 +102,7 @@ static void test_orders(void)
         { { "base", "polite", "terse" }, 3, 0 },
         { { "polite", "base", "terse" }, 3, 3 },
         { { "polite", "terse" }, 2, 2 },
+        { { "kind", "calm", "terse" }, 3, 3 },
     };
     for (size_t i = 0; i < SES_LEN(list); i++) {
         serving s;
@@ -139,8 +142,10 @@ int main(void)
 {
     make_models();
     copy_files("tests/pipelines/bert-label", tmp_path("base"), model_files);
-    make_adapter("base", "polite", 1);
-    make_adapter("base", "terse", 2);
+    make_adapter("base", "polite", "lora", 1);
+    make_adapter("base", "terse", "prefix", 2);
+    make_adapter("base", "kind", "bottleneck", 3);
+    make_adapter("base", "calm", "prompt", 4);
     CHECK(score_of(tmp_path("polite")) != score_of(tmp_path("terse")));
     test_orders();
     test_reload();

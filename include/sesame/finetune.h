@@ -363,6 +363,8 @@ typedef struct ses_predictor_options {
      * numbers: of the values) of all. Labels are matched by name. NULL: one model. */
     const char *const *ensemble;
     size_t n_ensemble;
+    const char *const *adapters; /* further adapter folders: see ses_model_options; needed while opening */
+    size_t n_adapters;
 } ses_predictor_options;
 
 /* The settings of `sesame eval` without options. A value: nothing to free; cannot fail. */

@@ -78,6 +78,12 @@ typedef struct ses_model_options {
     const ses_model *shared;
     bool new_tokens; /* with train: the token table may have more rows than the file's; the new ones are
                         initialized at random */
+    /* Further adapter folders for the same base model, applied after the folder's own, needed while opening:
+     * LoRA adds its products, IA3 multiplies its factors, bottleneck adapters follow each other; a head is
+     * taken from the last folder that has it. An error: two adapters with virtual tokens, or that replace the
+     * same tensor. */
+    const char *const *adapters;
+    size_t n_adapters;
 } ses_model_options;
 
 /* Opens a model by name or path (see ses_model_resolve) on a device, which must outlive it; options may be

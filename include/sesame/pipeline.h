@@ -103,6 +103,8 @@ typedef struct ses_pipeline_options {
     const ses_tokenizer *tokenizer; /* a loaded tokenizer to share; NULL: load the folder's */
     const char *base_model;         /* if the folder holds an adapter: the model it belongs to; NULL: the one
                                        its adapter_config.json names */
+    const char *const *adapters;    /* further adapter folders: see ses_model_options */
+    size_t n_adapters;
 } ses_pipeline_options;
 
 /* Loads the model and tokenizer of a folder for a task. dir: the path of a folder, or the name of a bundled

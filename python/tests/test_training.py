@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 import sesame
-from common import COMMAND, ROOT, needs_models
+from common import COMMAND, ROOT, command, needs_models
 
 EXAMPLES = [("a fine film", "good"), ("a bad film", "bad"), ("fine and warm", "good"), ("dull and cold", "bad")] * 4
 
@@ -44,6 +44,22 @@ class Training(unittest.TestCase):
                          (self.folder / "theirs/model.safetensors").read_bytes())
         label = sesame.pipeline("text-classification", self.folder / "ours")("a fine film")[0]["label"]
         self.assertIn(label, ("good", "bad"))
+
+    def test_adapter(self):
+        self.finetune("base")
+        result = sesame.finetune(EXAMPLES, task="classify", model=self.folder / "base", output=self.folder / "prefix",
+                                 adapter="prefix", virtual_tokens=4, epochs=2, batch_size=4, lr=1e-2)
+        self.assertEqual(result["end"], "complete")
+        config = json.loads((self.folder / "prefix/adapter_config.json").read_text())
+        self.assertEqual((config["peft_type"], config["num_virtual_tokens"]), ("PREFIX_TUNING", 4))
+        shown = command("text-classification", "-m", self.folder / "base", "--adapter", self.folder / "prefix",
+                        "--json", "a fine film")[0]
+        for pipe in (sesame.pipeline("text-classification", self.folder / "prefix"),
+                     sesame.pipeline("text-classification", self.folder / "prefix",
+                                     base_model=str(self.folder / "base"))):
+            got = pipe("a fine film")[0]
+            self.assertEqual(got["label"], shown[0]["label"])
+            self.assertAlmostEqual(got["score"], shown[0]["score"], 6)
 
     def test_events(self):
         events = []

@@ -55,6 +55,16 @@ extern const ses_opt_table ses_device_option_table; /* the same without --json *
         .is_model = true, .help = "adapter folder (LoRA, IA3, prefix tuning, ...), applied to the model" \
     }
 
+/* The same for commands that can apply several. The field is a `ses_opt_list`. */
+#define SES_OPT_ADAPTERS(struct_, field)                                                                \
+    {                                                                                                   \
+        .name = "adapter", .type = SES_OPT_LIST, .offset = offsetof(struct_, field), .value = "DIR",    \
+        .is_model = true,                                                                               \
+        .help = "adapter folder (LoRA, IA3, prefix tuning, ...), applied to the model; may be repeated" \
+    }
+/* The first of them; NULL: none. */
+static inline const char *ses_first_adapter(const ses_opt_list *l) { return l->n ? l->item[0] : NULL; }
+
 /* Notes on stderr: tensors in the files that the model does not use, and remote code (auto_map) that is
  * never run. */
 void ses_notify_unused_tensors(const ses_model *m);

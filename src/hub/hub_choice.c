@@ -21,6 +21,7 @@ static const struct {
     { "30k-clean.model", SES_HUB_TOKENIZER },
     { "sentencepiece.model", SES_HUB_TOKENIZER },
     { "adapter_config.json", SES_HUB_CONFIG },
+    { "head_config.json", SES_HUB_CONFIG },
     { "modules.json", SES_HUB_CONFIG },
     { "generation_config.json", SES_HUB_OPTIONAL },
     { "config_sentence_transformers.json", SES_HUB_OPTIONAL },
@@ -112,6 +113,9 @@ static ses_hub_use weights_use(const ses_hub_files *f, const char *path, size_t 
 
 static ses_hub_use use_of(const ses_hub_files *f, const char *path)
 {
+    static const char *const adapters[] = { "adapter_model.safetensors", "adapter.safetensors",
+                                            "model_head.safetensors", "pytorch_adapter.bin",
+                                            "pytorch_model_head.bin" };
     size_t dir;
     const char *name = name_in_folder(path, &dir);
     if (!name) return SES_HUB_SKIPPED;
@@ -119,7 +123,8 @@ static ses_hub_use use_of(const ses_hub_files *f, const char *path)
         if (!strcmp(name, known[i].name))
             return dir && !strcmp(name, "README.md") ? SES_HUB_SKIPPED : known[i].use;
     if (begins(name, "sentence_") && ends(name, "_config.json")) return SES_HUB_OPTIONAL;
-    if (!strcmp(name, "adapter_model.safetensors")) return SES_HUB_WEIGHTS;
+    for (size_t i = 0; i < SES_LEN(adapters); i++)
+        if (!strcmp(name, adapters[i])) return SES_HUB_WEIGHTS;
     return weights_use(f, path, dir);
 }
 

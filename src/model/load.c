@@ -249,7 +249,7 @@ bool ses_model_param_in_file(const ses_model *m, const ses_param *p)
 static bool is_new_param(const ses_model *m, size_t i, const ses_tensor_entry *x, const ses_model_options *o)
 {
     const ses_tensor *t = ses_store_at(m->store, i)->tensor;
-    if (ses_adapter_owns(ses_store_at(m->store, i)->name)) return !x;
+    if (ses_adapter_owns(ses_store_at(m->store, i)->name)) return !x && !ses_adapter_has_file(m->adapter);
     if (!o->new_heads || i < m->first_head_param) return false;
     bool same = x && x->rank == ses_rank(t);
     for (int d = 0; same && d < x->rank; d++) same = x->dim[d] == t->dim[d];
@@ -307,6 +307,7 @@ static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool 
     }
     if (!base && ses_adapter_is_new(m->adapter)) ses_store_set_role(m->store, p->tensor, SES_PARAM_TRAINED);
     shape_text(shape, sizeof shape, p->tensor->dim, ses_rank(p->tensor));
+    if (!x && ses_adapter_owns(p->name)) return ses_adapter_missing(m, p->name, shape, e);
     if (!x) return ses_model_missing_tensor(m, name, shape, e);
     const ses_tensor_entry *scale = base ? scale_of(m->file, p, x) : NULL;
     const ses_tensor_entry *replaced =

@@ -106,6 +106,7 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     for (size_t i = 0; i < n; i++) use[i].head->add(&m->head[i], m->store, &m->c, projection);
     if (m->adapter && !adapter_head && !ses_adapter_end(m->adapter, m, e)) return false;
     ses_store_keep_16bit(m->store, m->first_head_param);
+    if (m->adapter && !ses_adapter_check_disjoint(m->adapter, m, e)) return false;
     return ses_store_ok(m->store, e);
 }
 
@@ -181,11 +182,26 @@ ses_model *ses_model_new(const ses_json *config, ses_device *dev, const ses_mode
     return NULL;
 }
 
+/* Further adapters, after the folder's own. */
+static bool add_adapters(ses_model *m, const ses_model_options *o, ses_err *e)
+{
+    if (o->n_adapters && o->lora)
+        return ses_fail(e, SES_EARG, "%s: one adapter can be trained, not %zu", m->dir, o->n_adapters + 1);
+    for (size_t i = 0; i < o->n_adapters; i++) {
+        char *dir = ses_model_resolve(o->adapters[i], NULL, e);
+        bool ok =
+            dir && ses_adapter_add(&m->adapter, dir, m->adapter ? ses_adapter_base(m->adapter) : m->dir, e);
+        ses_free(dir);
+        if (!ok) return false;
+    }
+    return true;
+}
+
 /* The folder's own adapter, merged or trained further, or a new one for its model. */
 static bool open_adapter(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e)
 {
     bool has_adapter = ses_model_is_adapter(dir);
-    if (!has_adapter && !o->lora) return true;
+    if (!has_adapter && !o->lora) return add_adapters(m, o, e);
     if (o->lora && (!o->train || o->random_init))
         return ses_fail(e, SES_EARG,
                         "%s: an adapter is trained for pretrained weights: set train, and not random_init",
@@ -194,13 +210,15 @@ static bool open_adapter(ses_model *m, const char *dir, const ses_model_options 
         m->adapter = ses_adapter_continue(dir, o->base, o->lora->dropout, e);
     else
         m->adapter = o->lora ? ses_adapter_new(o->lora, dir, e) : ses_adapter_open(dir, o->base, e);
+    if (!m->adapter) return false;
+    if (!add_adapters(m, o, e)) return false;
     const char *unmerged = o->train && !o->lora ? ses_adapter_unmerged(m->adapter) : NULL;
     if (unmerged)
         return ses_fail(
             e, SES_EUNSUPPORTED,
             "%s: %s cannot be merged into the weights: train the adapter further, or its base model", dir,
             unmerged);
-    return m->adapter != NULL;
+    return true;
 }
 
 /* The weights of both models must come from the same folder. */

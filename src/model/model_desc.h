@@ -270,12 +270,18 @@ const ses_tensor_entry *ses_entry_find(const ses_model *m, const ses_safetensors
  * TensorFlow checkpoint of ELECTRA; NULL: not known. */
 ses_json_doc *ses_model_config_open_as(const char *dir, const char *base, const char *class_name, ses_err *e);
 
-/* adapter.c: the adapter of a folder, or a new one. */
+/* adapter.c: the tensors of a folder's adapter; free them with ses_safetensors_free. */
+ses_safetensors *ses_adapter_tensors_open(const char *dir, ses_err *e);
+/* The adapter of a folder, or a new one. */
 ses_adapter *ses_adapter_open(const char *dir, const char *base, ses_err *e);
 ses_adapter *ses_adapter_new(const ses_adapter_options *o, const char *base, ses_err *e);
 /* The adapter of a folder, to be trained further: its settings are its own. */
 ses_adapter *ses_adapter_continue(const char *dir, const char *base, double dropout, ses_err *e);
 void ses_adapter_free(ses_adapter *a);
+/* Appends the adapter of a folder to a list, for the base model in folder `base`. */
+bool ses_adapter_add(ses_adapter **list, const char *dir, const char *base, ses_err *e);
+/* Fails if two adapters replace the same parameter of the model below its heads. */
+bool ses_adapter_check_disjoint(const ses_adapter *a, const ses_model *m, ses_err *e);
 /* Settings of the adapter that is trained; NULL: none. */
 const ses_adapter_options *ses_model_adapter(const ses_model *m);
 const char *ses_adapter_base(const ses_adapter *a); /* folder of the base model */
@@ -291,6 +297,10 @@ bool ses_adapter_end(ses_adapter *a, ses_model *m, ses_err *e);
 const ses_tensor_entry *ses_adapter_find(ses_adapter *a, const ses_model *m, const char *name);
 /* Will ses_adapter_merge change the parameter? */
 bool ses_adapter_changes(const ses_adapter *a, const char *ours);
+/* Does it come from a folder? */
+bool ses_adapter_has_file(const ses_adapter *a);
+/* The error for a tensor that the adapter's file lacks. Always false. */
+bool ses_adapter_missing(const ses_model *m, const char *ours, const char *shape, ses_err *e);
 /* Changes the weights of the model by the loaded adapters. All their tensors must have been used. */
 bool ses_adapter_merge(ses_adapter *a, ses_model *m, const ses_model_options *o, ses_err *e);
 /* The name of parameter i in an adapter file; false: not part of the adapter. */

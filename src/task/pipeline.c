@@ -37,7 +37,7 @@ static bool choose_class(const ses_task *t, const ses_json *config, ses_model_op
 
 static bool load_model(ses_pipeline *p, ses_err *e)
 {
-    ses_model_options o = { .base = p->base_model };
+    ses_model_options o = { .base = p->base_model, .adapters = p->adapters, .n_adapters = p->n_adapters };
     ses_json_doc *config = ses_model_config_open(p->dir, p->base_model, e);
     if (!config) return false;
     if (!choose_class(p->task, ses_json_root(config), &o, e)) {
@@ -194,11 +194,13 @@ static bool open_pipeline(ses_pipeline *p, const char *dir, const ses_pipeline_o
     if (!(p->dir = ses_model_resolve(dir, NULL, e))) return false;
     if (o->base_model && !(p->base_model = ses_strdup(o->base_model, e))) return false;
     p->task = ses_task_of_folder(p->task, p->dir);
+    p->adapters = o->adapters, p->n_adapters = o->n_adapters;
     if (!(p->state = ses_arena_array(&p->mem, 1, p->task->state_size, e))) return false;
     if (is_classifier(p, o)) return open_classifier(p, e);
     if (!open_model(p, o, e) || !open_tokenizer(p, o->tokenizer, e)) return false;
     set_default_max_seq_len(p);
     p->settings.batch_tokens = p->dev->is_host ? HOST_BATCH_TOKENS : DEVICE_BATCH_TOKENS;
+    p->adapters = NULL, p->n_adapters = 0; /* not used after opening */
     p->runner.tape = ses_tape_new(p->dev, NULL, e);
     return p->runner.tape && (!p->task->open || p->task->open(p, e));
 }

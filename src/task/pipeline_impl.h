@@ -129,7 +129,9 @@ typedef struct ses_pipeline_runner {
 
 struct ses_pipeline {
     const ses_task *task;
-    char *dir; /* the folder of the model, or of the tokenizer if they differ */
+    char *dir;                   /* the folder of the model, or of the tokenizer if they differ */
+    const char *const *adapters; /* further adapter folders, while the model is opened; NULL: none */
+    size_t n_adapters;
     /* if dir holds an adapter: its model's folder as given by the caller; NULL: not given */
     char *base_model;
     ses_device *dev;

@@ -64,6 +64,9 @@ bool ses_sentence_task_load(ses_pipeline *p, ses_err *e)
                   : a->no_normalize ? SES_NORMALIZE_OFF
                                     : SES_NORMALIZE_DEFAULT;
     o.model = p->model; /* shared, or NULL */
+    if (p->n_adapters)
+        return ses_fail(e, SES_EUNSUPPORTED, "a sentence encoder has one adapter, not %zu",
+                        p->n_adapters + 1);
     if (p->encoder) {
         if (!p->original && !check_shared(a, e)) return false;
     } else {

@@ -112,6 +112,7 @@ static ses_finetuner *make(const ses_finetuner_options *o, ses_device *dev, ses_
     t->settings = o->settings;
     t->base = o->base;
     t->lora = o->lora;
+    t->adapters = o->adapters, t->n_adapters = o->n_adapters;
     t->model = o->model;
     t->borrows_model = o->model != NULL;
     t->dev = dev;
@@ -300,6 +301,10 @@ static bool open_model(ses_finetuner *t, const char *dir, bool train, uint64_t s
     };
     s.max_tokens = t->settings.max_length;
     o.base = s.base = t->base, o.lora = s.lora = t->lora;
+    o.adapters = t->adapters, o.n_adapters = t->n_adapters;
+    if (!t->task->head && t->n_adapters)
+        return ses_fail(e, SES_EUNSUPPORTED, "a sentence encoder has one adapter, not %zu",
+                        t->n_adapters + 1);
     if (!t->task->head) {
         t->sentence = ses_sentence_open(dir, t->dev, &s, e);
         t->model = t->sentence ? ses_sentence_model(t->sentence) : NULL;

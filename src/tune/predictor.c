@@ -128,6 +128,7 @@ ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *
     p->labels = p->own_labels;
     p->settings = ses_finetuner_options_from(&p->o.task, p->task, &spec);
     p->settings.base = o->base;
+    p->settings.adapters = o->adapters, p->settings.n_adapters = o->n_adapters;
     p->spec = ses_finetune_eval_spec(&o->task, p->task, &spec);
     /* the data get the scheme of the model; BIO is not distinct from IOB1, so it is only made on request */
     if (p->task->target == SES_TARGET_TAGS && p->has_label_names) {

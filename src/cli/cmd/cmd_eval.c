@@ -34,7 +34,7 @@ static const ses_opt opt[] = {
     SES_OPT_INCLUDE(eval_args, lama, ses_lama_option_table),
     SES_OPT_INCLUDE(eval_args, baselines, ses_baseline_option_table),
     SES_OPT_INCLUDE(eval_args, likelihood, ses_likelihood_option_table),
-    SES_OPT_ADAPTER(ses_predictor_args, adapter),
+    SES_OPT_ADAPTERS(ses_predictor_args, adapters),
     SES_OPT_INCLUDE(ses_predictor_args, compute, ses_compute_options),
 };
 
@@ -69,7 +69,7 @@ static bool run_task_file(ses_call *c, bool *done, ses_err *e)
                                                            .dir = c->operands[0],
                                                            .file = c->operands[1],
                                                            .task = path,
-                                                           .adapter = a->adapter,
+                                                           .adapters = &a->adapters,
                                                            .compute = &a->compute,
                                                            .args = &args->likelihood,
                                                            .bootstrap = &a->bootstrap },

@@ -22,7 +22,7 @@ static const ses_opt opt[] = {
               "is the "
               "benchmark" },
     SES_OPT_PATTERNS(ses_predictor_args, task),
-    SES_OPT_ADAPTER(ses_predictor_args, adapter),
+    SES_OPT_ADAPTERS(ses_predictor_args, adapters),
     SES_OPT_INCLUDE(ses_predictor_args, rows, ses_row_options),
     SES_OPT_INCLUDE(ses_predictor_args, compute, ses_compute_options),
 };
@@ -107,8 +107,11 @@ static bool check_usage(const ses_call *c, ses_err *e)
 /* Begins the output: a file that is complete or absent, a resumable file of a shard, or standard output. */
 static bool begin_output(job *j, const ses_call *c, const ses_predictor_args *a, ses_err *e)
 {
+    enum { MAX_MODELS = 16 };
     const char *dir = ses_predictor_args_dir(a, c), *to = a->rows.to;
-    const char *models[] = { dir ? dir : a->adapter, dir ? a->adapter : NULL, NULL };
+    const char *models[MAX_MODELS] = { dir };
+    for (size_t i = 0, n = !!dir; i < a->adapters.n && n + 1 < MAX_MODELS; i++)
+        models[n++] = a->adapters.item[i];
     ses_shard_facts facts = { models, ses_compute_level(&a->compute) };
     if (a->ensemble && a->rows.shard)
         return ses_fail(e, SES_EUSAGE, "--shard does not apply to --ensemble: split the file instead");

@@ -223,14 +223,9 @@ static bool open_model(ses_model_info *i, bool strict)
 /* Opens the weights in the folder; of an adapter only its own. */
 static bool open_weights(ses_model_info *i, ses_err *e)
 {
-    char *file = NULL;
-    if (ses_model_is_adapter(i->dir)) {
-        i->base = ses_model_base_dir(i->dir, NULL, e);
-        file = i->base ? ses_path_join(i->dir, "adapter_model.safetensors", e) : NULL;
-        if (!file) return false;
-    }
-    i->weights = ses_checkpoint_open(file ? file : i->dir, e);
-    ses_free(file);
+    bool adapter = ses_model_is_adapter(i->dir);
+    if (adapter && !(i->base = ses_model_base_dir(i->dir, NULL, e))) return false;
+    i->weights = adapter ? ses_adapter_tensors_open(i->dir, e) : ses_checkpoint_open(i->dir, e);
     return i->weights != NULL;
 }
 

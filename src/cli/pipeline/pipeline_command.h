@@ -10,7 +10,8 @@
 
 typedef struct ses_pipeline_args {
     ses_compute_args compute;
-    const char *model, *adapter;
+    const char *model;
+    ses_opt_list adapters;
     ses_opt_list files;
     int64_t batch_tokens, max_seq_len;
     const char *column;

@@ -373,8 +373,10 @@ static bool begin_output(ses_pipeline_job *j, ses_err *e)
 {
     size_t n;
     const ses_pipeline_args *a = j->a;
-    const char *models[] = { a->model, NULL, NULL }, *to = a->rows.to;
-    if (!a->model || a->adapter) models[a->model != NULL] = a->adapter;
+    enum { MAX_MODELS = 16 };
+    const char *models[MAX_MODELS] = { a->model }, *to = a->rows.to;
+    for (size_t i = 0; i < a->adapters.n && i + 2 < MAX_MODELS; i++)
+        models[i + (a->model != NULL)] = a->adapters.item[i];
     ses_shard_facts facts = { models, ses_compute_level(&a->compute) };
     const char *const *file = ses_pipeline_job_files(j->call, a, &n);
     if (!ses_shard_job_begin(&j->shard, j->call, a->rows.shard, file, n, &facts, to, a->rows.overwrite, e))
@@ -398,10 +400,12 @@ static bool open_and_run(ses_pipeline_job *j, ses_err *e)
     sigset_t was = block_signals();
     ses_device *dev = ses_device_open(a->compute.device, &o, e);
     pthread_sigmask(SIG_SETMASK, &was, NULL);
-    ses_pipeline_options options = { .base_model = a->adapter ? a->model : NULL };
-    j->p = dev ? ses_pipeline_new(c->command->task, a->adapter ? a->adapter : a->model, dev, c->task_args,
-                                  &options, e)
-               : NULL;
+    const char *adapter = ses_first_adapter(&a->adapters);
+    ses_pipeline_options options = { .base_model = adapter ? a->model : NULL };
+    if (adapter) options.adapters = a->adapters.item + 1, options.n_adapters = a->adapters.n - 1;
+    j->p =
+        dev ? ses_pipeline_new(c->command->task, adapter ? adapter : a->model, dev, c->task_args, &options, e)
+            : NULL;
     bool ok = j->p && run(j, e);
     if (j->p) notify_context_limited(j);
     if (j->p) notify_shortened(j);

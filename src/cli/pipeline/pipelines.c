@@ -10,7 +10,7 @@ static const ses_opt opt[] = {
       .value = "DIR",
       .is_model = true,
       .help = "model folder, or a name listed by 'sesame models'" },
-    SES_OPT_ADAPTER(ses_pipeline_args, adapter),
+    SES_OPT_ADAPTERS(ses_pipeline_args, adapters),
     { .name = "file",
       .letter = 'f',
       .type = SES_OPT_LIST,

@@ -234,8 +234,9 @@ bool ses_eval_likelihood(const ses_likelihood_call *d, ses_err *e)
     ses_eval_likelihood_result r;
     ses_eval_task *task = ses_eval_task_open(d->task, e);
     ses_device *dev = task ? ses_device_open(d->compute->device, &o, e) : NULL;
-    ses_model_options with = { .base = d->adapter ? d->dir : NULL };
-    const char *name = d->adapter ? d->adapter : d->dir;
+    const char *adapter = ses_first_adapter(d->adapters), *name = adapter ? adapter : d->dir;
+    ses_model_options with = { .base = adapter ? d->dir : NULL };
+    if (adapter) with.adapters = d->adapters->item + 1, with.n_adapters = d->adapters->n - 1;
     ses_model *m = dev ? ses_model_open(name, dev, &with, e) : NULL;
     char *dir = m ? tokenizer_dir(name, with.base, e) : NULL;
     ses_tokenizer *t = dir ? ses_tokenizer_open(dir, e) : NULL;

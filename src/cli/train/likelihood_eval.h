@@ -17,7 +17,7 @@ typedef struct ses_likelihood_call {
     ses_call *call;
     const char *dir, *file; /* file may be NULL */
     const char *task;
-    const char *adapter; /* NULL: none */
+    const ses_opt_list *adapters; /* folders */
     const ses_compute_args *compute;
     const ses_likelihood_args *args;
     const ses_bootstrap_args *bootstrap;

@@ -62,7 +62,8 @@ static ses_json_doc *copy_data_options(const ses_json *stored, const char *excep
 ses_json_doc *ses_predictor_args_open_stored(const ses_predictor_args *a, const ses_call *c,
                                              const char *except, ses_err *e)
 {
-    const char *dir = a->adapter ? a->adapter : a->model ? a->model : c->n_operands ? c->operands[0] : NULL;
+    const char *adapter = ses_first_adapter(&a->adapters);
+    const char *dir = adapter ? adapter : a->model ? a->model : c->n_operands ? c->operands[0] : NULL;
     char *first = NULL;
     if (!a->model && ses_predictor_args_name_models(a, c->n_operands))
         dir = first = ses_strndup(a->ensemble, strcspn(a->ensemble, ","), e);
@@ -147,30 +148,32 @@ bool ses_open_predictor_open(ses_open_predictor *r, const ses_predictor_args *a,
                              const ses_call *c, ses_err *e)
 {
     ses_device_options d = ses_compute_device_options(&a->compute);
+    const char *adapter = ses_first_adapter(&a->adapters);
     bool rename = a->renames_labels && ses_is_label_pairs(a->data.labels);
     ses_predictor_options o = { .data = a->data,
                                 .rename = rename ? a->data.labels : NULL,
                                 .task = a->task,
-                                .base = a->adapter ? dir : NULL,
+                                .base = adapter ? dir : NULL,
                                 .bootstrap = a->bootstrap.resamples,
                                 .confidence = a->bootstrap.confidence,
                                 .seed = a->bootstrap.seed,
                                 .on_event = on_event,
                                 .ctx = r };
+    if (adapter) o.adapters = a->adapters.item + 1, o.n_adapters = a->adapters.n - 1;
     if (rename) o.data.labels = NULL; /* the file has none */
     *r = (ses_open_predictor){ .call = c,
                                .line = ses_progress_start(stderr, &c->err, c->quiet, "sequences", 0) };
     if (!a->data.task)
         return ses_fail(e, SES_EUSAGE,
                         "--task TASK is required: %s has no " SES_RUN_INFO " of a fine-tuning run",
-                        a->adapter ? a->adapter : dir);
+                        adapter ? adapter : dir);
     if (a->ensemble && (!read_ensemble(r, a->ensemble, e) || !check_ensemble(r, dir, a->data.task, e)))
         return false;
     o.ensemble = (const char *const *)r->dir + !dir;
     o.n_ensemble = r->n_dirs - (!dir && r->n_dirs);
     if (!dir) dir = r->dir[0];
     r->dev = ses_device_open(a->compute.device, &d, e);
-    r->predictor = r->dev ? ses_predictor_open(a->adapter ? a->adapter : dir, &o, r->dev, e) : NULL;
+    r->predictor = r->dev ? ses_predictor_open(adapter ? adapter : dir, &o, r->dev, e) : NULL;
     return r->predictor != NULL;
 }
 

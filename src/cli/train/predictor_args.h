@@ -13,12 +13,12 @@ typedef struct ses_predictor_args {
     ses_data_options data;
     ses_finetune_task_options task;
     ses_bootstrap_args bootstrap;
-    ses_row_args rows;    /* predict */
-    bool renames_labels;  /* predict: --labels 0=negative are names of predictions, not of labels in a file */
-    const char *adapter;  /* folder of a LoRA adapter; NULL: none */
-    const char *model;    /* --model; main moves it to the first operand */
-    int submission;       /* predict: a ses_submission_suite; negative: none */
-    const char *ensemble; /* models whose predictions are averaged, ',' between; NULL: one model */
+    ses_row_args rows;   /* predict */
+    bool renames_labels; /* predict: --labels 0=negative are names of predictions, not of labels in a file */
+    ses_opt_list adapters; /* folders of adapters */
+    const char *model;     /* --model; main moves it to the first operand */
+    int submission;        /* predict: a ses_submission_suite; negative: none */
+    const char *ensemble;  /* models whose predictions are averaged, ',' between; NULL: one model */
 } ses_predictor_args;
 
 extern const ses_opt_table ses_predictor_option_table; /* data and task, without --task */

@@ -53,6 +53,15 @@ const ses_adapter_desc *ses_adapter_kind_of(const ses_json *config, ses_err *e)
     return NULL;
 }
 
+ses_safetensors *ses_adapter_tensors_open(const char *dir, ses_err *e)
+{
+    ses_json_doc *d = ses_adapter_config_load(dir, e);
+    const ses_adapter_desc *kind = d ? ses_adapter_kind_of(ses_json_root(d), e) : NULL;
+    if (d && !kind) ses_wrap(e, "%s/" SES_ADAPTER_CONFIG, dir);
+    ses_json_free(d);
+    return kind ? ses_adapter_open_files(kind, dir, e) : NULL;
+}
+
 const char *ses_model_adapter_kind(const char *dir)
 {
     ses_json_doc *d = ses_adapter_config_load(dir, NULL);
@@ -134,6 +143,18 @@ void ses_adapter_free(ses_adapter *a)
         ses_free(a);
         a = next;
     }
+}
+
+bool ses_adapter_add(ses_adapter **list, const char *dir, const char *base, ses_err *e)
+{
+    ses_adapter *a;
+    int n = 0;
+    for (; *list; list = &(*list)->next) n++;
+    if (!ses_model_is_adapter(dir))
+        return ses_fail(e, SES_EARG, "%s: not an adapter: " SES_ADAPTER_CONFIG " not found", dir);
+    *list = a = ses_adapter_open(dir, base, e);
+    if (a) a->number = n;
+    return a != NULL;
 }
 
 const char *ses_adapter_base(const ses_adapter *a) { return a->base; }
@@ -226,11 +247,40 @@ static const ses_tensor_entry *find_in(const ses_adapter *a, const ses_model *m,
 const ses_tensor_entry *ses_adapter_find(ses_adapter *a, const ses_model *m, const char *ours)
 {
     const ses_tensor_entry *found = NULL;
-    for (; a; a = a->next) { /* ses_adapter_check_disjoint: at most one has other values */
+    for (; a; a = a->next) { /* the last of several heads counts */
         const ses_tensor_entry *x = find_in(a, m, ours);
         if (x) ses_adapter_mark_used(a, x), found = x;
     }
     return found;
+}
+
+bool ses_adapter_has_file(const ses_adapter *a) { return a && a->file; }
+
+bool ses_adapter_missing(const ses_model *m, const char *ours, const char *shape, ses_err *e)
+{
+    char name[256];
+    for (const ses_adapter *a = m->adapter; a; a = a->next)
+        if (a->desc->tensor_name && a->desc->tensor_name(a, m, ours, name, sizeof name))
+            return ses_fail(e, SES_EFORMAT, "%s/%s: tensor \"%s\" %s is missing", a->dir ? a->dir : "",
+                            a->desc->file[0][0], name, shape);
+    return ses_fail(e, SES_EFORMAT, "%s: the adapter lacks it", ours);
+}
+
+bool ses_adapter_check_disjoint(const ses_adapter *first, const ses_model *m, ses_err *e)
+{
+    for (size_t i = 0; first->next && i < m->first_head_param; i++) {
+        const char *ours = ses_store_at(m->store, i)->name;
+        const ses_adapter *has = NULL;
+        for (const ses_adapter *a = first; a && !ses_adapter_owns(ours); a = a->next) {
+            const ses_tensor_entry *x = find_in(a, m, ours);
+            if (x && has)
+                return ses_fail(e, SES_EUNSUPPORTED,
+                                "%s and %s cannot be combined: both replace tensor \"%s\"", has->dir, a->dir,
+                                ses_quoted_of(x->name, strlen(x->name)).s);
+            if (x) has = a;
+        }
+    }
+    return true;
 }
 
 bool ses_adapter_changes(const ses_adapter *a, const char *ours)

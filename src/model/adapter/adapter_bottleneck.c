@@ -2,6 +2,7 @@
  * "config", adapter.safetensors or pytorch_adapter.bin, head_config.json, model_head.safetensors or
  * pytorch_model_head.bin. Models whose layers end in "output.dense" (BERT, RoBERTa, ELECTRA, ...) can have
  * them. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "adapter_impl.h"
 
 #include "base/json/json_helpers.h"

@@ -41,7 +41,7 @@ bool ses_virtual_check(const ses_adapter *a, const ses_model *m, int stack, ses_
     if (a->o.virtual_tokens >= max)
         return ses_fail(e, SES_EARG, "%lld virtual tokens leave no room for text: %s has %lld positions",
                         (long long)a->o.virtual_tokens, m->desc->name, (long long)max);
-    return !m->stack[stack].virt.tokens ||
+    return !(m->stack[0].virt.tokens || m->stack[1].virt.tokens) ||
            ses_fail(e, SES_EUNSUPPORTED,
                     "two adapters with virtual tokens cannot be combined: %s is the second",
                     a->dir ? a->dir : a->desc->title);
