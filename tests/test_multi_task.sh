@@ -95,6 +95,12 @@ for d in frozen still; do
 done
 ok "the encoder is unchanged" cmp "$tmp/frozen.features" "$tmp/still.features"
 
+# shellcheck disable=SC2086
+ok "a search" exits 0 "$sesame" finetune $small --steps 2 --seeds 2 --grid lr=1e-3,3e-3 --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" --task classify \
+    --train "$tmp/tags" --eval "$tmp/tags" --task tag -o "$tmp/search"
+ok "a table of the mean" out_has 'lr=3e-3'
+ok "a folder per task and run" test -e "$tmp/search/lr=1e-3,seed=43/tag/config.json"
+
 # ---- bad input ----
 
 bad() # what, exit code, message, options
