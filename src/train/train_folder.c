@@ -131,6 +131,7 @@ static bool remove_stale(const char *out, ses_err *e)
                                          "adapter_config.json",
                                          "adapter_model.safetensors",
                                          "modules.json",
+                                         "patterns.json",
                                          "generation_config.json",
                                          SES_RUN_TASKS };
     bool ok = true;

@@ -17,7 +17,8 @@ typedef struct ses_mixture ses_mixture; /* multi/mixture.h */
 struct ses_predictor {
     ses_predictor_options o;
     char *dir;
-    ses_device *dev; /* borrowed */
+    char *pattern_file; /* path in the folder; the file need not exist */
+    ses_device *dev;    /* borrowed */
     const ses_finetune_task *task;
     ses_finetuner_options settings;
     ses_data_spec spec; /* how files are read */
@@ -41,7 +42,8 @@ struct ses_finetune {
     ses_device *dev;              /* borrowed */
     ses_json_doc *config;         /* config.json of the base model */
     struct ses_word_stack *words; /* o.embed, until the tuner takes it */
-    ses_examples *own_train;      /* read from files; NULL: the caller's examples */
+    ses_examples *whole_train;    /* the file own_train is a part of (train_size, shots); NULL: none */
+    ses_examples *own_train;      /* read from files, or a part; NULL: the caller's examples */
     ses_examples *own_eval;
     ses_examples *train_rows, *eval_rows; /* eval_rows NULL: no evaluation */
     const char *train_name, *eval_name;   /* for messages: the file names */
@@ -53,7 +55,7 @@ struct ses_finetune {
     ses_batches *batches;
     ses_batch_source source; /* batches, or in turns with unlabeled ones */
     ses_layer_groups layers;
-    ses_lora lora;
+    ses_transfer_adapter_of adapter;
     ses_teacher teacher;
     ses_cross_view *cross_view; /* o.unlabeled; NULL: none */
     ses_mixture *mixture;       /* o.also: all data sets, this one is the first; NULL: one data set */
@@ -78,7 +80,7 @@ bool ses_finetune_on_event(void *finetune, const ses_training_event *ev);
 /* config.json of the base model */
 const ses_json *ses_finetune_base_config(const ses_finetune *f);
 
-/* Reads the training and evaluation examples; labels of both agree. */
+/* Reads the training and evaluation examples; labels of both agree. The former may be a random part. */
 bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e);
 /* Evaluates the model. last: the run is finished, confidence intervals are computed if requested. */
 bool ses_finetune_evaluate(ses_finetune *f, bool last, ses_err *e);

@@ -33,6 +33,8 @@ static void put_train(const ses_finetune *f, ses_json_writer *w)
     ses_run_log_put_results(&f->log, w);
     ses_json_member_int(w, "train_samples",
                         f->mixture ? ses_mixture_size(f->mixture) : ses_dataset_size(f->train.data));
+    if (f->train.n_shortened_words)
+        ses_json_member_int(w, "train_shortened_words", f->train.n_shortened_words);
 }
 
 static void put_eval(const ses_finetune *f, ses_json_writer *w)
@@ -42,6 +44,7 @@ static void put_eval(const ses_finetune *f, ses_json_writer *w)
     ses_json_member_real(w, "eval_runtime", f->eval_seconds);
     ses_json_member_real(w, "eval_predict_runtime", f->predict_seconds);
     ses_json_member_real(w, "eval_samples_per_second", (double)f->eval.n_rows / fmax(f->eval_seconds, 1e-9));
+    if (f->eval.n_shortened_words) ses_json_member_int(w, "eval_shortened_words", f->eval.n_shortened_words);
 }
 
 void ses_finetune_put_parts(const ses_finetune *f, bool train, bool eval, ses_json_writer *w)
@@ -106,10 +109,17 @@ bool ses_finetune_write_errors(const ses_finetune *f, const char *dir, ses_err *
     return ok;
 }
 
-/* The tokenizer of a tagger exists in memory only. */
+/* The tokenizer of a tagger exists in memory only; one with new tokens keeps the files beside
+ * tokenizer.json. */
 static bool write_tokenizer(const ses_finetuner *t, const char *dir, ses_err *e)
 {
-    if (t->tokenizer_path) return ses_train_folder_tokenizer(t->tokenizer_path, t->tokenizer, dir, e);
+    static const char *const beside[] = { "tokenizer_config.json", "special_tokens_map.json" };
+    for (size_t i = 0; t->has_new_tokens && ses_path_is_dir(t->tokenizer_path) && i < SES_LEN(beside); i++) {
+        bool exists;
+        if (!ses_train_folder_copy(t->tokenizer_path, beside[i], dir, &exists, e)) return false;
+    }
+    if (t->tokenizer_path && !t->has_new_tokens)
+        return ses_train_folder_tokenizer(t->tokenizer_path, t->tokenizer, dir, e);
     char *path = ses_path_join(dir, "tokenizer.json", e);
     bool ok = path && ses_tokenizer_save(t->tokenizer, path, false, e);
     ses_free(path);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "comm/comm_impl.h"
+#include "data/examples_sample.h"
 #include "task/words/word_stack.h"
 #include "text/tokenizer_files.h"
 #include "token_vectors.h"
@@ -29,7 +30,8 @@ ses_finetune_options ses_finetune_defaults(void)
                   .n_best = 20,
                   .max_target = 128,
                   .margin = -1,
-                  .cosine_temperature = 0.05 },
+                  .cosine_temperature = 0.05,
+                  .lm_loss = 0.5 },
         .run = { .epochs = 3,
                  .batch_size = 32,
                  .accumulate = 1,
@@ -46,6 +48,8 @@ ses_finetune_options ses_finetune_defaults(void)
         .transfer = { .adapter = SES_ADAPT_AUTO,
                       .lora_rank = 8,
                       .lora_alpha = 16,
+                      .virtual_tokens = 20,
+                      .reduction = 16,
                       .layer_decay = 1,
                       .dropout = -1,
                       .attention_dropout = -1,
@@ -171,8 +175,13 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
     if (o->vectors && !o->config)
         return ses_fail(e, SES_EUSAGE,
                         "vectors are the first token vectors of a new model: set a config, too");
-    if (o->open_model && o->transfer.adapter == SES_ADAPT_LORA)
+    if (o->open_model && ses_transfer_has_adapter(&o->transfer))
         return ses_fail(e, SES_EUSAGE, "an open model gets no adapter: open it with one");
+    if (o->task.both_orders && !o->task.inputs)
+        return ses_fail(e, SES_EUSAGE, "both-orders is a setting of inputs gpt1: set both");
+    if (o->task.inputs && o->transfer.adapter == SES_ADAPT_LORA)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "inputs gpt1 train the vectors of new tokens, which a LoRA adapter does not have");
     return ses_transfer_check(&o->transfer, o->model, task->head && task->head->allows_custom, e);
 }
 
@@ -194,13 +203,25 @@ static bool read_config(ses_finetune *f, ses_err *e)
            ses_transfer_config(&f->o.transfer, &f->config, e);
 }
 
+/* train_size, shots: replaces the training examples by a part of them. */
+static bool draw_train(ses_finetune *f, ses_err *e)
+{
+    const ses_finetune_options *o = &f->o;
+    if (!o->train_size && !o->shots) return true;
+    ses_sample s = { o->train_size, o->shots, (uint64_t)o->run.seed };
+    f->whole_train = f->own_train;
+    f->own_train = ses_examples_sample(f->train_rows, &s, e);
+    f->train_rows = f->own_train;
+    return f->own_train || ses_wrap(e, "%s", f->train_name);
+}
+
 bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_options *o = &f->o;
     f->train_rows = o->train_examples;
     f->eval_rows = o->eval_examples;
     if (o->train) f->train_rows = f->own_train = ses_data_open(&f->spec, o->train, NULL, e);
-    if (!f->train_rows) return false;
+    if (!f->train_rows || !draw_train(f, e)) return false;
     if (!ses_examples_check_learnable(f->train_rows, e)) return ses_wrap(e, "%s", f->train_name);
     if (!ses_finetune_match_labels(f, e)) return false;
     if (f->eval_rows && f->task->has_label_names &&
@@ -255,7 +276,7 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_options *o = &f->o;
     ses_finetuner_options t = ses_finetuner_options_from(&o->task, f->task, &f->spec);
-    t.lora = ses_transfer_lora(&o->transfer, &f->lora);
+    t.lora = ses_transfer_adapter(&o->transfer, &f->adapter);
     t.model = o->open_model;
     const ses_json *config = ses_finetune_base_config(f);
     const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);
@@ -311,6 +332,8 @@ static bool prepare_source(ses_finetune *f, ses_batch_source *out, ses_err *e)
     f->batches = ses_batches_new(f->train.data, &how, e);
     if (!f->batches) return false;
     *out = ses_batches_source(f->batches);
+    if (f->task->wrap_source && !f->task->wrap_source(f->tuner, &f->train, f->batches, how.seed, out, e))
+        return false;
     if (o->n_also) return mix(f, out, e);
     if (!o->unlabeled) return true;
     how.max_tokens = how.bucket_batches = 0; /* all epochs have as many batches */
@@ -461,6 +484,7 @@ void ses_finetune_free(ses_finetune *f)
     ses_finetuner_free(f->tuner);
     ses_word_stack_free(f->words);
     ses_examples_free(f->own_train);
+    ses_examples_free(f->whole_train);
     ses_examples_free(f->own_eval);
     ses_examples_free(f->base_labels);
     ses_eval_report_free(&f->report);

@@ -17,6 +17,23 @@ static const ses_opt opt[] = {
           "training data: TSV, CSV, JSON lines; tag: CoNLL columns; answer: SQuAD JSON. Repeated: one "
           "encoder learns several tasks, and --task, --eval and the options of data and task apply to the "
           "--train before them" },
+    { .name = "train-size",
+      .type = SES_OPT_INT,
+      .offset = AT(o.train_size),
+      .def = "0",
+      .zero_word = "all",
+      .min = 0,
+      .max = 1e12,
+      .help = "train on N random examples, classes in proportion, drawn by --seed; the examples of a "
+              "smaller N are among them" },
+    { .name = "shots",
+      .type = SES_OPT_INT,
+      .offset = AT(o.shots),
+      .def = "0",
+      .zero_word = "all",
+      .min = 0,
+      .max = 1e12,
+      .help = "instead: N random examples of each class; tag: N sentences with each entity type" },
     { .name = "eval",
       .type = SES_OPT_TEXT,
       .offset = AT(o.eval),
@@ -27,7 +44,7 @@ static const ses_opt opt[] = {
       .offset = AT(o.unlabeled),
       .value = "FILE",
       .help = "tag: sentences in the format of --train, labels are ignored: Cross-View Training of a BiLSTM, "
-              "labeled and unlabeled batches in turns" },
+              "labeled and unlabeled batches in turns; classify with --method: texts without labels" },
     SES_OPT_OUTPUT(ses_finetune_settings, train),
     { .name = "model",
       .letter = 'm',
@@ -82,10 +99,14 @@ static const ses_opt opt[] = {
       .value = "NAME",
       .help =
           "classify: train this instead of a model: majority, nb (Naive Bayes), nb-svm, logreg (on TF-IDF), "
-          "cbow (mean of word vectors)" },
+          "cbow (mean of word vectors); or train the model from few labels: pet, ipet, adapet, lm-bff, "
+          "setfit, "
+          "self-training (docs/LITTLE_DATA.md)" },
+    SES_OPT_INCLUDE(ses_finetune_settings, tune, ses_tune_option_table),
     SES_OPT_INCLUDE(ses_finetune_settings, classifier, ses_classifier_option_table),
     SES_OPT_INCLUDE(ses_finetune_settings, o.data, ses_data_option_table),
     SES_OPT_INCLUDE(ses_finetune_settings, o.task, ses_task_option_table),
+    SES_OPT_PATTERNS(ses_finetune_settings, o.task),
     SES_OPT_EPOCHS(ses_finetune_settings, train, "3", "passes over the training data"),
     SES_OPT_LR(ses_finetune_settings, train, "5e-5"),
     SES_OPT_WARMUP(ses_finetune_settings, train, "0.1"),
@@ -172,6 +193,7 @@ ses_finetune_options ses_finetune_settings_options(const ses_finetune_settings *
     if (!s->method) o.vectors = s->classifier.vectors;
     o.run = ses_train_args_options(&s->train);
     if (o.embed && !s->train.has_lr) o.run.lr = SES_TAGGER_LR;
+    if (o.task.inputs == SES_INPUTS_GPT1 && !s->train.has_lr) o.run.lr = SES_GPT1_LR;
     o.set = s->set.item;
     o.n_set = s->set.n;
     o.also = s->sets.item;

@@ -5,6 +5,7 @@
 
 #include "finetune_options.h"
 #include "train/train_options.h"
+#include "tune/few_shot/tune_method.h"
 #include "tune/multi/further_sets.h"
 #include "vectors/classify/classifier.h"
 
@@ -15,8 +16,9 @@ struct ses_finetune_settings {
     ses_opt_list set, teachers;
     ses_opt_list also;     /* further data sets: names and values of options in turn */
     ses_further_sets sets; /* read from it by ses_finetune_settings_new */
-    const char *method;    /* a ses_classifier_kind instead of a model; NULL: a model */
+    const char *method;    /* a ses_classifier_kind instead of a model, or a ses_tune_method; NULL: a model */
     ses_classifier_settings classifier;
+    ses_tune_settings tune; /* settings of methods that learn from few labels */
 };
 
 extern const ses_opt_table ses_finetune_setting_table; /* for a ses_finetune_settings */

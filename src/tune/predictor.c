@@ -3,11 +3,14 @@
 #include "finetune_impl.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/label_pairs.h"
 #include "data/examples_impl.h"
 #include "io/records_range.h"
 #include "predict_part.h"
+#include "task/prompt/pattern_file.h"
 #include "text/tokenizer_files.h"
+#include "tune/gpt/gpt_tuning.h"
 #include "tune/multi/ensemble.h"
 
 #include <math.h>
@@ -58,6 +61,7 @@ static bool open_members(ses_predictor *p, ses_err *e)
     o.ensemble = NULL;
     o.n_ensemble = 0;
     o.rename = NULL; /* the first model names the predictions */
+    if (o.task.patterns == p->pattern_file) o.task.patterns = NULL; /* the first model's own */
     if (!p->o.n_ensemble) return true;
     if (!p->task->combine)
         return ses_fail(e, SES_EUNSUPPORTED, "ensemble: the task %s has no probabilities to average",
@@ -72,6 +76,32 @@ static bool open_members(ses_predictor *p, ses_err *e)
     return true;
 }
 
+/* The folder has patterns, so that its masked LM classifies texts. */
+static bool use_patterns(ses_predictor *p, ses_err *e)
+{
+    if (p->task != &ses_finetune_task_classify) return true;
+    p->pattern_file = ses_path_join(p->dir, SES_PATTERN_FILE, e);
+    if (!p->pattern_file || !ses_path_exists(p->pattern_file)) return p->pattern_file != NULL;
+    p->o.task.patterns = p->pattern_file;
+    p->task = &ses_finetune_task_by_cloze;
+    return true;
+}
+
+/* The labels of the patterns, if config.json has none. */
+static bool read_pattern_labels(ses_predictor *p, ses_err *e)
+{
+    if (p->task != &ses_finetune_task_by_cloze || p->has_label_names) return true;
+    ses_patterns *x = ses_patterns_open(p->o.task.patterns, e);
+    const char **name = x ? ses_alloc_array(x->n_verbalizers, sizeof *name, e) : NULL;
+    for (size_t i = 0; name && i < x->n_verbalizers; i++) name[i] = x->verbalizer[i].label;
+    ses_examples_free(p->own_labels);
+    p->own_labels = name ? ses_examples_from_labels(p->task->data, name, x->n_verbalizers, e) : NULL;
+    p->has_label_names = p->own_labels != NULL;
+    ses_free(name);
+    ses_patterns_free(x);
+    return p->has_label_names;
+}
+
 ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *o, ses_device *d, ses_err *e)
 {
     ses_predictor *p = ses_alloc(sizeof *p, e);
@@ -81,7 +111,7 @@ ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *
     ses_data_spec spec;
     p->dir = ses_model_resolve(dir, NULL, e);
     if (!p->dir || !ses_finetune_resolve_task(&o->data, &o->task, &p->task, &spec, e) ||
-        !read_labels(p, p->dir, e)) {
+        !use_patterns(p, e) || !read_labels(p, p->dir, e) || !read_pattern_labels(p, e)) {
         ses_predictor_free(p);
         return NULL;
     }
@@ -89,8 +119,14 @@ ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *
         ses_predictor_free(p);
         return NULL;
     }
+    ses_finetune_task_options task = p->o.task;
+    if (!ses_finetune_task_of_config(&p->task, ses_json_root(p->config), &task, e)) {
+        ses_predictor_free(p);
+        return NULL;
+    }
+    o = &p->o, p->o.task = task;
     p->labels = p->own_labels;
-    p->settings = ses_finetuner_options_from(&o->task, p->task, &spec);
+    p->settings = ses_finetuner_options_from(&p->o.task, p->task, &spec);
     p->settings.base = o->base;
     p->spec = ses_finetune_eval_spec(&o->task, p->task, &spec);
     /* the data get the scheme of the model; BIO is not distinct from IOB1, so it is only made on request */
@@ -114,6 +150,7 @@ void ses_predictor_free(ses_predictor *p)
     if (!p->borrows_tuner) ses_finetuner_free(p->tuner);
     ses_examples_free(p->own_labels);
     ses_json_free(p->config);
+    ses_free(p->pattern_file);
     ses_free(p->dir);
     ses_free(p);
 }
@@ -389,6 +426,7 @@ static bool run_group(row_stream *r, ses_examples *d, ses_err *e)
     r->all.n_rows += out->set.n_rows;
     r->all.n_truncated += out->set.n_truncated;
     r->all.n_lost_words += out->set.n_lost_words;
+    r->all.n_shortened_words += out->set.n_shortened_words;
     r->p->rows_before += (int64_t)out->set.n_rows;
     bool ok = r->s->on_predictions(r->s->ctx, out, e);
     ses_predictions_free(out);

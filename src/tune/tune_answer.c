@@ -280,6 +280,14 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
         ses_json_put_key(w, "no_answer"), ses_json_put_real(w, o->no_answer[row]);
 }
 
+/* A beam of answers has layers of its own. */
+static bool open_answer(ses_finetuner *t, ses_err *e)
+{
+    return t->model->class->head[0].head != &ses_head_answer_beam || !t->model->c.custom_head.kind ||
+           ses_fail(e, SES_EUNSUPPORTED, "head: %s searches answers with its own layers; leave out --head",
+                    t->model->class->name);
+}
+
 const ses_finetune_task ses_finetune_task_answer = {
     .name = "answer",
     .aliases = "question-answering",
@@ -293,6 +301,7 @@ const ses_finetune_task ses_finetune_task_answer = {
     .metrics = "squad",
     .best_metric = "f1",
     .in_percent = true,
+    .open = open_answer,
     .encode = encode,
     .begin = begin,
     .collect = collect,

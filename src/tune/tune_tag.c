@@ -40,7 +40,7 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
     if (tags) s->n_lost_words += (int64_t)r->n_parts;
     for (size_t i = 0; tags && i < k->n; i++) s->n_lost_words -= tags[k->n + i] >= 0;
     q.tags = tags;
-    ok = tags && (t->words || ses_finetuner_add_unknown_words(t, &in, k, &q, &mem, e)) &&
+    ok = tags && (t->words || ses_finetuner_add_unknown_words(t, s, &in, k, &q, &mem, e)) &&
          ses_finetuner_add_sequence(t, s, row, k, &q, tags + k->n, NULL, e);
     ses_arena_free(&mem);
     return ok;
@@ -207,7 +207,7 @@ const ses_finetune_task ses_finetune_task_tag = {
     .format = SES_DATA_CONLL,
     .target = SES_TARGET_TAGS,
     .has_label_names = true,
-    .metrics = "entity",
+    .metrics = "entity|token_f1",
     .best_metric = "f1",
     .encode = encode,
     .finish_encoding = finish_encoding,

@@ -21,6 +21,7 @@ static const ses_opt opt[] = {
       .help = "write the file that this benchmark's server takes (as RTE.tsv) into the folder --to; --task "
               "is the "
               "benchmark" },
+    SES_OPT_PATTERNS(ses_predictor_args, task),
     SES_OPT_ADAPTER(ses_predictor_args, adapter),
     SES_OPT_INCLUDE(ses_predictor_args, rows, ses_row_options),
     SES_OPT_INCLUDE(ses_predictor_args, compute, ses_compute_options),

@@ -10,6 +10,7 @@
 #include "finetune_sets.h"
 #include "train/train_folder.h"
 #include "train_monitor.h"
+#include "tune/few_shot/tune_method.h"
 
 #include <inttypes.h>
 
@@ -125,7 +126,9 @@ static bool set_options(const ses_finetune_args *a, ses_comm *comm, ses_train_mo
 static bool run_ranks(ses_call *c, const ses_finetune_args *a, ses_comm *comm, bool part, bool *stopped,
                       ses_err *e)
 {
-    ses_train_monitor monitor = { .term = &c->err, .quiet = c->quiet, .silent = ses_comm_rank(comm) > 0 };
+    ses_train_monitor monitor = {
+        .term = &c->err, .quiet = c->quiet, .silent = ses_comm_rank(comm) > 0, .budget = a->budget
+    };
     ses_device_options d = ses_rank_device_options(comm, &a->compute);
     ses_command_text text = { 0 };
     ses_finetune_sets sets = { 0 };
@@ -146,6 +149,8 @@ bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *
 {
     if (a->s.method && a->s.also.n)
         return ses_fail(e, SES_EUSAGE, "--method trains on one data set: give --train once");
+    if (a->s.method && ses_tune_method_find(a->s.method))
+        return ses_finetune_by_method(c, a, part, stopped, e);
     if (a->s.method) return ses_finetune_classifier(c, a, part, stopped, e);
     return run_ranks(c, a, NULL, part, stopped, e);
 }
@@ -153,7 +158,9 @@ bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *
 bool ses_finetune_command(ses_call *c, ses_err *e)
 {
     const ses_finetune_args *a = c->args;
-    bool stopped = false, several = a->grid.n || a->seeds > 1, staged = ses_stage_args_given(&a->stages);
+    bool stopped = false, several = a->grid.n || a->seeds > 1 || a->search;
+    bool staged = ses_stage_args_given(&a->stages);
+    if (!ses_finetune_check_method(a, e)) return false;
     ses_comm *comm = ses_rank_args_join(&a->ranks, e);
     if (!comm) return false;
     if (!several && !a->s.method && !staged) return run_ranks(c, a, comm, false, &stopped, e);
