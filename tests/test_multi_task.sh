@@ -95,6 +95,12 @@ for d in frozen still; do
 done
 ok "the encoder is unchanged" cmp "$tmp/frozen.features" "$tmp/still.features"
 
+# shellcheck disable=SC2086
+ok "a search" exits 0 "$sesame" finetune $small --steps 2 --seeds 2 --grid lr=1e-3,3e-3 --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" --task classify \
+    --train "$tmp/tags" --eval "$tmp/tags" --task tag -o "$tmp/search"
+ok "a table of the mean" out_has 'lr=3e-3'
+ok "a folder per task and run" test -e "$tmp/search/lr=1e-3,seed=43/tag/config.json"
+
 # ---- bad input ----
 
 bad() # what, exit code, message, options
@@ -116,6 +122,8 @@ two="--train $tmp/train.tsv --task classify --train $tmp/tags --task tag"
     bad "alpha" 2 '--mix-alpha' $two --mix-alpha 1.5
     bad "one evaluation of two" 2 'set an evaluation file for each data set, or for none' $two --eval "$tmp/tags"
     bad "a teacher" 2 'leave out a teacher' $two --teacher "$tmp/whole/classify"
+    ok "an adapter" exits 2 "$sesame" finetune --model "$tmp/whole/classify" --adapter bitfit $two -o "$tmp/bad"
+    ok "an adapter: message" err_has 'leave out an adapter'
     bad "label smoothing" 2 'leave out label smoothing' $two --label-smoothing 0.1
     bad "another metric" 2 'compared by the mean of their main scores' $two --metric accuracy
     bad "a task of another kind" 3 'cannot be trained together' $two --train "$tmp/train.tsv" --task embed --loss softmax --text sentence --pair sentence

@@ -322,21 +322,29 @@ static bool same_member(const ses_json *a, const ses_json *b, const char *key)
 
 /* An interrupted run may have replaced the checkpoints of a complete one, so the states are compared, except
  * the path of the best checkpoint: the folder may have been moved. */
+bool ses_train_folder_has_result(const char *dir)
+{
+    static const char *const last[] = { "config.json", SES_RUN_TASKS };
+    bool exists = false;
+    for (size_t i = 0; i < SES_LEN(last); i++) {
+        char *path = ses_path_join(dir, last[i], NULL);
+        exists |= path && ses_path_exists(path);
+        ses_free(path);
+    }
+    return exists;
+}
+
 bool ses_train_folder_is_complete(const char *out, const char *checkpoint, int64_t total_updates)
 {
     static const char *const keys[] = { "global_step", "epoch", "best_metric", "log_history", "sesame" };
     ses_json_doc *was = load(checkpoint, "trainer_state.json"), *final = load(out, "trainer_state.json");
-    char *config = ses_path_join(out, "config.json", NULL); /* written last */
-    char *tasks = ses_path_join(out, SES_RUN_TASKS, NULL);  /* several tasks: instead of a model */
     int64_t steps = 0;
-    bool ok = was && final && config && tasks && (ses_path_exists(config) || ses_path_exists(tasks)) &&
+    bool ok = was && final && ses_train_folder_has_result(out) &&
               ses_json_int(ses_json_get(ses_json_root(final), "max_steps"), &steps) && steps == total_updates;
     for (size_t i = 0; ok && i < SES_LEN(keys); i++)
         ok = same_member(ses_json_root(was), ses_json_root(final), keys[i]);
     ses_json_free(was);
     ses_json_free(final);
-    ses_free(config);
-    ses_free(tasks);
     return ok;
 }
 

@@ -62,6 +62,8 @@ ses_run_totals ses_run_totals_read(const char *out, const char *checkpoint, cons
  * error: there is none. Free with ses_json_free. */
 ses_json_doc *ses_run_info_open(const char *out, ses_err *e);
 
+/* Whether a folder has the last file of a model or of several tasks. */
+bool ses_train_folder_has_result(const char *dir);
 /* The folder of the run has final files, and this checkpoint, its last one, has the same state. */
 bool ses_train_folder_is_complete(const char *out, const char *checkpoint, int64_t total_updates);
 

@@ -132,21 +132,12 @@ static ses_json_doc *load(const char *dir, const char *name)
     return d;
 }
 
-/* config.json is written last. */
-static bool is_complete(const char *dir)
-{
-    char *path = ses_path_join(dir, "config.json", NULL);
-    bool exists = path && ses_path_exists(path);
-    ses_free(path);
-    return exists;
-}
-
 bool ses_search_read(ses_search *s, ses_search_run *r, const ses_finetune_args *a, ses_err *e)
 {
     ses_json_doc *about = load(r->dir, SES_RUN_INFO), *all = load(r->dir, "all_results.json");
     char key[80];
     bool ok = true;
-    if (about && all && is_complete(r->dir)) {
+    if (about && all && ses_train_folder_has_result(r->dir)) {
         const ses_json *root = ses_json_root(about), *results = ses_json_root(all);
         const char *metric = ses_json_string(ses_json_get(root, "metric"), NULL);
         ok = same_options(ses_json_get(root, "options"), a, r->dir, e);

@@ -112,15 +112,6 @@ static bool check(const ses_finetune_args *a, ses_err *e)
 
 /* ---- folders ---- */
 
-/* A folder of OUT is complete if its last file is there. */
-static bool is_complete(const char *dir, ses_err *e)
-{
-    char *path = ses_path_join(dir, "config.json", e);
-    bool there = path && ses_path_exists(path);
-    ses_free(path);
-    return there;
-}
-
 static bool note_checkpoint(void *ctx, const char *name)
 {
     *(bool *)ctx |= !strncmp(name, "checkpoint-", strlen("checkpoint-"));
@@ -284,7 +275,7 @@ static bool run_all(ses_call *c, const ses_finetune_args *a, const char *const d
     bool stopped = false;
     for (size_t i = 0; i < SES_LEN(stage); i++) {
         if (!wanted[i]) continue;
-        bool complete = is_complete(dir[i], e);
+        bool complete = ses_train_folder_has_result(dir[i]);
         if (!c->quiet) fprintf(stderr, "%s: %s\n", dir[i], complete ? "complete" : "starts");
         if (!complete && !stage[i](c, a, i || !a->s.o.model ? start : a->s.o.model, dir[i], e))
             return e->code == SES_OK ? false : ses_wrap(e, "%s", dir[i]);

@@ -36,7 +36,10 @@ static const struct submission *find(int suite, const char *task, ses_err *e)
     ses_buf list = { 0 };
     for (size_t i = 0; i < SES_LEN(submissions); i++) {
         if ((int)submissions[i].suite != suite) continue;
-        if (!strcmp(submissions[i].benchmark, task)) return &submissions[i];
+        if (!strcmp(submissions[i].benchmark, task)) {
+            ses_buf_free(&list);
+            return &submissions[i];
+        }
         ses_buf_appendf(&list, "%s%s", list.len ? ", " : "", submissions[i].benchmark);
     }
     if (ses_buf_ok(&list, e))

@@ -14,13 +14,14 @@
 
 static bool check_run(const ses_finetune_options *o, ses_err *e)
 {
-    const char *why = o->teacher.model                        ? "a teacher"
-                      : o->unlabeled                          ? "unlabeled data"
-                      : o->embed                              ? "embed"
-                      : o->label_smoothing > 0                ? "label smoothing"
-                      : o->open_model                         ? "an open model"
-                      : o->transfer.adapter == SES_ADAPT_LORA ? "an adapter"
-                                                              : NULL;
+    int adapter = o->transfer.adapter;
+    const char *why = o->teacher.model                                         ? "a teacher"
+                      : o->unlabeled                                           ? "unlabeled data"
+                      : o->embed                                               ? "embed"
+                      : o->label_smoothing > 0                                 ? "label smoothing"
+                      : o->open_model                                          ? "an open model"
+                      : adapter != SES_ADAPT_NONE && adapter != SES_ADAPT_AUTO ? "an adapter"
+                                                                               : NULL;
     if (why)
         return ses_fail(e, SES_EUSAGE,
                         "several data sets train all tasks with the losses of their heads: "
