@@ -18,7 +18,8 @@ for file in adapter_config.json adapter_model.safetensors config.json tokenizer.
     ok "leaves $file" test -s "$tmp/lora/$file"
 done
 ok "and no model" test ! -e "$tmp/lora/model.safetensors"
-ok "in peft's words" sh -c "tr -d ' \n' <'$tmp/lora/adapter_config.json' | grep -q '\"target_modules\":\[\"query\",\"value\"\],\"modules_to_save\":\[\"classifier\"\]'"
+ok "in peft's words" sh -c "tr -d ' \n' <'$tmp/lora/adapter_config.json' | grep -q '\"target_modules\":\[\"query\",\"value\"\]'"
+ok "with the head" sh -c "tr -d ' \n' <'$tmp/lora/adapter_config.json' | grep -q '\"modules_to_save\":\[\"classifier\"\]'"
 ok "eval" exits 0 "$sesame" eval "$tmp/lora" "$tmp/dev.tsv" --task classify --json
 ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/lora/eval_results.json")"
 cp "$tmp/out" "$tmp/eval.json"

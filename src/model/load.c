@@ -244,13 +244,12 @@ bool ses_model_param_in_file(const ses_model *m, const ses_param *p)
     return m->file && ses_model_find(m, p->name);
 }
 
-static bool is_lora(const ses_param *p) { return strstr(p->name, ".lora_") != NULL; }
-
-/* A LoRA matrix without values; or, with new_heads, a head's parameter that the file lacks in this shape. */
+/* A parameter of an adapter without values; or, with new_heads, a head's parameter that the file lacks in
+ * this shape. */
 static bool is_new_param(const ses_model *m, size_t i, const ses_tensor_entry *x, const ses_model_options *o)
 {
     const ses_tensor *t = ses_store_at(m->store, i)->tensor;
-    if (is_lora(ses_store_at(m->store, i))) return !x;
+    if (ses_adapter_owns(ses_store_at(m->store, i)->name)) return !x;
     if (!o->new_heads || i < m->first_head_param) return false;
     bool same = x && x->rank == ses_rank(t);
     for (int d = 0; same && d < x->rank; d++) same = x->dim[d] == t->dim[d];
@@ -337,7 +336,7 @@ static bool list_missing_keys(ses_model *m, const ses_model_options *o, ses_err 
     for (size_t i = m->first_head_param; i < ses_store_count(m->store); i++) {
         char name[NAME];
         const ses_param *p = ses_store_at(m->store, i);
-        if (p->role != SES_PARAM_TRAINED || is_lora(p)) continue;
+        if (p->role != SES_PARAM_TRAINED || ses_adapter_owns(p->name)) continue;
         const ses_tensor_entry *x = m->adapter ? ses_adapter_find(m->adapter, m, p->name) : NULL;
         if (!is_new_param(m, i, x ? x : ses_model_find(m, p->name), o)) continue;
         if (ses_model_tensor_name(m, i, name, sizeof name))

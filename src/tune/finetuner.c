@@ -154,6 +154,7 @@ ses_finetuner *ses_finetuner_new(const ses_finetuner_options *o, const char *tok
 void ses_finetuner_free(ses_finetuner *t)
 {
     if (!t) return;
+    if (t->task->close) t->task->close(t);
     ses_tape_free(t->tape);
     ses_generation_config_free(t->generation);
     ses_store_free(t->extra_params);
@@ -349,6 +350,7 @@ bool ses_finetuner_open_model(ses_finetuner *t, const char *dir, bool train, uin
 bool ses_finetuner_save(const ses_finetuner *t, const char *dir, const ses_save_options *o, ses_err *e)
 {
     if (t->words && !ses_word_stack_save(t->words, dir, e)) return false;
+    if (t->task->save && !t->task->save(t, dir, e)) return false;
     return t->sentence ? ses_sentence_save(t->sentence, dir, o, e) : ses_model_save(t->model, dir, o, e);
 }
 
@@ -460,6 +462,7 @@ bool ses_finetuner_fill_reals(const ses_finetune_set *s, const ses_finetune_outp
 bool ses_finetuner_begin_scores(const ses_finetune_set *s, size_t cols, ses_finetune_outputs *o, ses_err *e)
 {
     o->score = ses_arena_array(&o->mem, s->n_rows * cols, sizeof *o->score, e);
+    o->cols = cols;
     return o->score != NULL;
 }
 

@@ -1,6 +1,7 @@
 /* Task choose: which of several texts fits. Each choice is a sequence: the text, then the common beginning
  * of the choices and the choice, as in transformers' run_swag.py. */
 #include "tune/gpt/gpt_tuning.h"
+#include "tune/multi/ensemble.h"
 
 #include "base/str.h"
 #include "model/model_desc.h"
@@ -105,7 +106,8 @@ static bool open_gpt(ses_finetuner *t, ses_err *e)
 #define CHOOSE                                                                                              \
     .name = "choose", .aliases = "multiple-choice", .summary = "which of several texts fits",               \
     .head = &ses_head_multiple_choice, .data = SES_DATA_CHOICE, .target = SES_TARGET_CLASS, .group = group, \
-    .metrics = "accuracy", .best_metric = "accuracy", .begin = begin, .fill_evaluation = fill_evaluation,   \
+    .metrics = "accuracy", .best_metric = "accuracy", .begin = begin,                                       \
+    .combine = ses_ensemble_combine_classes, .fill_evaluation = fill_evaluation,                            \
     .fill_prediction = fill_prediction, .put_prediction = put_prediction
 
 static const ses_finetune_task choose_gpt = { CHOOSE,
