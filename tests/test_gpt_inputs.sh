@@ -68,8 +68,21 @@ ok "both orders" awk -v a="$score_0" -v b="$score_1" 'BEGIN { exit !(a > 0.5 && 
 printf 'a\tb\tlabel\nthe film was good\tgood film\tsame\n' >"$tmp/one.tsv"
 exits 0 "$sesame" predict "$tmp/pairs" "$tmp/one.tsv" --task classify --text a --pair b
 ok "predict" test "$(label score)" = "$score_0"
+exits 0 "$sesame" predict "$tmp/pairs" "$tmp/one.tsv" --task classify --text a --pair b --inputs gpt1
+ok "predict --inputs gpt1" test "$(label score)" = "$score_0"
 ok "a text alone" exits 3 "$sesame" text-classification -m "$tmp/pairs" "the film"
 ok "its message" err_has 'the model compares pairs in both orders: give a second text'
+
+# zero-shot classification has the same inputs
+sed 's/other$/contradiction/; s/same$/entailment/' "$tmp/pairs.tsv" >"$tmp/nli.tsv"
+ok "NLI" tune nli --task classify --text a --pair b --train "$tmp/nli.tsv" --epochs 3
+ok "zero-shot" exits 0 "$sesame" zero-shot-classification -m "$tmp/nli" --json --multi-label -c 'good film' --hypothesis-template '{}' "the film was good"
+zero=$(grep -o '"scores": \[[0-9.]*' "$tmp/out" | sed 's/.*\[//')
+exits 0 "$sesame" text-classification -m "$tmp/nli" --json -k all --text-pair 'good film' "the film was good"
+pair=$(sed 's/.*entailment", "score": \([0-9.]*\).*/\1/' "$tmp/out")
+ok "the same score" awk -v a="$zero" -v b="$pair" 'BEGIN { exit !(a > 0 && a - b < 1e-6 && b - a < 1e-6) }'
+ok "not in both orders" exits 3 "$sesame" zero-shot-classification -m "$tmp/pairs" -c 'good film' "the film"
+ok "its message" err_has 'it does not tell the text from the hypothesis'
 
 # numbers
 awk 'BEGIN { print "a\tb\tscore"; for (i = 0; i < 60; i++) print i % 2 ? "the film was good\tgood film\t1" : "a film\tbad film\t0" }' >"$tmp/real.tsv"
@@ -90,6 +103,18 @@ want_score=$(label score)
 ok "pipeline" exits 0 "$sesame" multiple-choice -m "$tmp/choose" --json it 'was bad' 'was good'
 ok "the same" test "$(label score)" = "$want_score"
 ok "its LM continues texts" exits 0 "$sesame" text-generation -m "$tmp/choose" --max-new-tokens 2 "the film"
+
+# GPT-1 itself, from random weights
+sed 's/"gpt2"/"openai-gpt", "afn": "gelu"/' "$tmp/gpt2.json" >"$tmp/gpt1.json"
+first="--config $tmp/gpt1.json --tokenizer $tmp/vocab.txt --threads 1 --lr 3e-3 --batch-size 8 --inputs gpt1 --epochs 6"
+# shellcheck disable=SC2086
+ok "openai-gpt" exits 0 "$sesame" finetune $first --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" -o "$tmp/gpt1"
+ok "learned" above "$(score eval_accuracy "$tmp/gpt1/all_results.json")" 0.95
+ok "class" grep -q '"OpenAIGPTForSequenceClassification"' "$tmp/gpt1/config.json"
+# shellcheck disable=SC2086
+ok "its double heads" exits 0 "$sesame" finetune $first --task choose --choices 'a|b' --train "$tmp/choose.csv" --eval "$tmp/choose.csv" -o "$tmp/gpt1c"
+ok "learned" above "$(score eval_accuracy "$tmp/gpt1c/all_results.json")" 0.95
+ok "class" grep -q '"OpenAIGPTDoubleHeadsModel"' "$tmp/gpt1c/config.json"
 
 # bad input
 refused() # description, exit code, message, options

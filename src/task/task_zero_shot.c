@@ -1,5 +1,6 @@
 /* zero-shot-classification: scores arbitrary labels with a natural language inference (NLI) model. */
 #include "pipeline_impl.h"
+#include "task/gpt/gpt_inputs.h"
 
 #include <math.h>
 
@@ -38,6 +39,7 @@ typedef struct task_state {
     ses_string *label;
     size_t n;
     int64_t entailment, contradiction; /* columns of the logits */
+    ses_gpt_inputs gpt;                /* enabled: pairs have the inputs of GPT-1 */
 } task_state;
 
 typedef struct item_state {
@@ -90,6 +92,11 @@ static bool open_task(ses_pipeline *p, ses_err *e)
     if (!slot || strstr(slot + 2, "{}"))
         return ses_fail(e, SES_EUSAGE, "--hypothesis-template: \"%s\" has %s {} for the label", a->template,
                         slot ? "more than one" : "no");
+    if (!ses_gpt_inputs_read(p->model->config, p->tokenizer, &task->gpt, e)) return false;
+    if (task->gpt.both_orders)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "the model reads pairs in both orders: it does not tell the text "
+                        "from the hypothesis");
     return find_columns(p, e) && ses_pipeline_split_list(p, &a->labels, true, &task->label, &task->n, e);
 }
 
@@ -103,6 +110,15 @@ static ses_string hypothesis(ses_request *r, const char *template, ses_string la
     memcpy(s + before, label.p, label.n);
     memcpy(s + before + label.n, at + 2, after + 1);
     return (ses_string){ s, before + label.n + after };
+}
+
+static bool add_pair(ses_pipeline *p, ses_request *r, const ses_input *in, int64_t tag, ses_err *e)
+{
+    const task_state *task = p->state;
+    if (task->gpt.enabled) return ses_gpt_inputs_add(&task->gpt, p, r, in, tag, e);
+    ses_seq *q = ses_request_encode(p, r, in, SES_TRUNCATE_ONLY_FIRST, e);
+    if (q) q->tag = tag;
+    return q != NULL;
 }
 
 static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
@@ -120,9 +136,8 @@ static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
     for (size_t i = 0; s->score && i < s->n; i++) {
         r->truncated = 0;
         ses_input in = { .text = r->item.text, .pair = hypothesis(r, a->template, s->label[i], e) };
-        ses_seq *q = in.pair.p ? ses_request_encode(p, r, &in, SES_TRUNCATE_ONLY_FIRST, e) : NULL;
-        if (!q) return ses_wrap(e, "label \"%s\"", ses_quoted_of(s->label[i].p, s->label[i].n).s);
-        q->tag = (int64_t)i;
+        if (!in.pair.p || !add_pair(p, r, &in, (int64_t)i, e))
+            return ses_wrap(e, "label \"%s\"", ses_quoted_of(s->label[i].p, s->label[i].n).s);
         if (r->truncated > truncated) truncated = r->truncated;
     }
     r->truncated = truncated;

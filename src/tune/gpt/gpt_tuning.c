@@ -24,8 +24,8 @@ bool ses_finetune_task_of_config(const ses_finetune_task **k, const ses_json *co
 {
     ses_gpt_inputs g;
     if (!ses_gpt_inputs_read(config, NULL, &g, e)) return false;
-    if (!g.enabled || !(*k)->gpt_inputs) return true;
-    *k = (*k)->gpt_inputs;
+    if (!g.enabled || !((*k)->gpt_inputs || (*k)->put_config)) return true;
+    if ((*k)->gpt_inputs) *k = (*k)->gpt_inputs;
     o->both_orders = g.both_orders;
     return true;
 }
