@@ -18,6 +18,7 @@ ok "patterns" exits 0 "$sesame" finetune $small --task classify --patterns "$tmp
 ok "learned" above "$(score eval_accuracy "$tmp/base/all_results.json")" 0.95
 ok "a masked LM" grep -q BertForMaskedLM "$tmp/base/config.json"
 ok "its pattern" grep -q '{mask} ? {sep} {text}' "$tmp/base/patterns.json"
+ok "its card" grep -q 'sesame text-classification --model FOLDER' "$tmp/base/README.md"
 ok "no other" test "$(grep -c '{mask}' "$tmp/base/patterns.json")" -eq 1
 ok "eval" exits 0 "$sesame" eval "$tmp/base" "$tmp/dev.tsv" --json
 ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/base/eval_results.json")"
@@ -95,8 +96,7 @@ if [ -d "$tmp/part/.sesame-members" ]; then
     # shellcheck disable=SC2086
     ok "refused without --resume" exits 3 "$sesame" finetune $few $pet -o "$tmp/part"
     ok "names the options" err_has 'an unfinished run; resume continues it'
-    # shellcheck disable=SC2086
-    ok "resumed" exits 0 "$sesame" finetune $few $pet -o "$tmp/part" --resume
+    ok "resumed" exits 0 "$sesame" finetune -o "$tmp/part" --resume --threads 1
     ok "skips members" err_has 'generation-1-pattern-1-repetition-1: finished before'
 fi
 ok "the same bits" cmp -s "$tmp/pet/model.safetensors" "$tmp/part/model.safetensors"
@@ -191,6 +191,8 @@ refused "an empty file" 3 'empty.tsv: no ' --method pet --patterns "$tmp/pattern
 refused "an unknown method" 2 'unknown method "pets"; choose one of majority, .*pet, ipet, adapet' --method pets
 refused "a setting of another method" 2 '--rounds has no effect on method setfit' --method setfit --rounds 4
 refused "a setting without a method" 2 '--rounds has no effect without --method' --rounds 4
+refused "epochs of SetFit" 2 'method setfit has no epochs: --pair-draws or --steps sets its length' --method setfit --epochs 5
+refused "a setting of classifiers" 2 '--ngrams has no effect on method setfit' --method setfit --ngrams 2
 refused "another task" 2 'patterns apply to the task classify, not regress' --task regress --patterns "$tmp/patterns.json"
 
 echo "$passed passed, $failed failed"

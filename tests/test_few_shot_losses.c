@@ -10,9 +10,9 @@
 #include "sesame/logreg.h"
 #include "sesame/safetensors.h"
 #include "tune/few_shot/cloze_batches.h"
+#include "tune/few_shot/label_words.h"
 #include "tune/few_shot/pair_batches.h"
 #include "tune/few_shot/pet_ensemble.h"
-#include "tune/few_shot/word_search.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -320,9 +320,9 @@ static void check_words(void)
                                    : t == 5 + label[i] ? -0.2F
                                                        : -5 - (float)t;
     }
-    CHECK(ses_word_choose(score, label, TEXTS, 2, VOCAB, allowed, 3, word, &e));
+    CHECK(ses_label_words_choose(score, label, TEXTS, 2, VOCAB, allowed, 3, word, &e));
     CHECK_MSG(word[0] == 5 && (word[1] == 6 || word[1] == 3), "%d %d", (int)word[0], (int)word[1]);
-    CHECK(ses_word_choose(score, label, TEXTS, 2, VOCAB, allowed, 1, word, &e) && word[0] != word[1]);
+    CHECK(ses_label_words_choose(score, label, TEXTS, 2, VOCAB, allowed, 1, word, &e) && word[0] != word[1]);
 }
 
 /* ---- SetFit ---- */

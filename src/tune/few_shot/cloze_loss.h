@@ -19,8 +19,8 @@ ses_tensor *ses_cloze_decoupled_loss(const ses_cloze_prompt *p, ses_tape *t, ses
 /* Mean of -log(1 - p(token)). */
 ses_tensor *ses_cloze_reject_loss(ses_tape *t, ses_tensor *x, const int32_t *token);
 
-/* tune_cloze.c: the prompt of a finetuner of ses_finetune_task_by_cloze; and the logits of the tokens of a batch
- * that have a label, [n, vocabulary], questions first. */
+/* tune_cloze.c: the prompt of a finetuner of ses_finetune_task_by_cloze; and the logits of the tokens of a
+ * batch that have a label, [n, vocabulary], questions first. */
 struct ses_finetuner;
 ses_cloze_prompt *ses_cloze_prompt_of(const struct ses_finetuner *t);
 ses_tensor *ses_cloze_logits(const struct ses_finetuner *t, ses_tape *tape, const ses_batch *b, ses_err *e);

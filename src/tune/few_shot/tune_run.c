@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const MEMBERS = ".sesame-members", *const PLAN = "plan.json", *const DONE = "method.json";
+static const char *const PLAN = "plan.json", *const DONE = "method.json";
 
 /* ---- events ---- */
 
@@ -115,6 +115,9 @@ static bool check_options(const ses_tune_run *r, const ses_finetune_task *task, 
         return ses_fail(e, SES_EUSAGE, "method %s needs --unlabeled FILE: texts without labels", m->name);
     if (!m->needs_unlabeled && o->unlabeled)
         return ses_fail(e, SES_EUSAGE, "method %s reads no unlabeled texts: leave out --unlabeled", m->name);
+    if (m->length && o->run.epochs != ses_finetune_defaults().run.epochs)
+        return ses_fail(e, SES_EUSAGE, "method %s has no epochs: --%s or --steps sets its length", m->name,
+                        m->length);
     if (o->teacher.model) return ses_fail(e, SES_EUSAGE, "method %s: leave out the teacher", m->name);
     return o->run.output || ses_fail(e, SES_EUSAGE, "method %s needs --output OUT", m->name);
 }
@@ -186,6 +189,19 @@ static bool save_plan(const ses_tune_run *r, const char *dir, const char *name, 
     return w && put_plan(r, w) && ses_json_writer_save(w, dir, name, true, e);
 }
 
+/* run.json, so that --resume needs no other options. */
+static bool save_run_info(const ses_tune_run *r, ses_err *e)
+{
+    char *path = ses_path_join(r->dir, SES_RUN_INFO, e);
+    bool ok = path && ses_file_remove(path, e) &&
+              ses_run_info_write(&(ses_run_info){ .command = r->o.command,
+                                                  .options = r->o.command_options,
+                                                  .method = r->plan.method->name },
+                                 r->dir, e);
+    ses_free(path);
+    return ok;
+}
+
 static bool remove_entry(void *ctx, const char *name)
 {
     char *path = ses_path_join(ctx, name, NULL);
@@ -209,7 +225,7 @@ static bool prepare_folder(ses_tune_run *r, ses_err *e)
 {
     const ses_training_options *t = &r->o.run;
     bool there, done = false;
-    r->dir = ses_path_join(t->output, MEMBERS, e);
+    r->dir = ses_path_join(t->output, SES_RUN_MEMBERS, e);
     if (!r->dir) return false;
     if (t->overwrite && !remove_members(r->dir, e)) return false;
     if (!t->resume && ses_path_exists(r->dir))
@@ -222,7 +238,8 @@ static bool prepare_folder(ses_tune_run *r, ses_err *e)
     if (done) return true;
     r->o.run.resume = t->resume && there;
     if (!ses_train_folder_check(t, e)) return false;
-    return ses_dir_make(t->output, e) && ses_dir_make(r->dir, e) && save_plan(r, r->dir, PLAN, e);
+    return ses_dir_make(t->output, e) && ses_dir_make(r->dir, e) && save_plan(r, r->dir, PLAN, e) &&
+           save_run_info(r, e);
 }
 
 /* ---- members ---- */
@@ -324,7 +341,10 @@ static bool train_member(ses_tune_run *r, const ses_tune_member *m, ses_tune_vot
     ses_finetune_options o = ses_tune_member_options(r, m);
     ses_finetune *f = ses_finetune_new(&o, r->dev, e);
     v->accuracy = 0;
-    bool ok = f && (!m->pattern || measure_accuracy(r, f, &v->accuracy, e)) &&
+    bool ok = f &&
+              (!m->pattern ||
+               (measure_accuracy(r, f, &v->accuracy, e) &&
+                ses_tune_notify(r, "accuracy on the training data before training: %.4f", v->accuracy))) &&
               ses_finetune_run(f, &(ses_run_end){ 0 }, e) && r->end != SES_RUN_STOPPED &&
               score_examples(r, f, r->unlabeled, v->score, e);
     ses_finetune_free(f);
