@@ -101,6 +101,22 @@ if [ -d "$tmp/part/.sesame-members" ]; then
 fi
 ok "the same bits" cmp -s "$tmp/pet/model.safetensors" "$tmp/part/model.safetensors"
 
+# Checkpoints of a run that was replaced are not resumed.
+if [ -d "$tmp/pet/checkpoint-40" ]; then
+    # shellcheck disable=SC2086
+    "$sesame" finetune $few $pet --seed 7 -o "$tmp/pet" --overwrite >/dev/null 2>&1 &
+    pid=$!
+    i=0
+    while [ ! -e "$tmp/pet/.sesame-members/generation-1-pattern-1-repetition-1.json" ] && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done
+    kill -INT $pid 2>/dev/null
+    wait $pid
+    # shellcheck disable=SC2086
+    ok "resumed after --overwrite" exits 0 "$sesame" finetune $few $pet --seed 7 -o "$tmp/pet" --resume
+    ok "another seed" test "$(score eval_loss "$tmp/pet/all_results.json")" != "$(score eval_loss "$tmp/pet2/all_results.json")"
+else
+    ok "checkpoints of PET: $(ls "$tmp/pet")" false
+fi
+
 # shellcheck disable=SC2086
 ok "iPET" exits 0 "$sesame" finetune $few --method ipet --patterns "$tmp/patterns.json" --unlabeled "$tmp/more.tsv" \
     --repetitions 2 --member-steps 4 --generations 2 --growth 2 --epochs 8 -o "$tmp/ipet"

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/str.h"
+#include "train/checkpoint_dir.h"
 #include "train/settings_compare.h"
 #include "train/train_folder.h"
 #include "tune_method.h"
@@ -227,6 +228,8 @@ static bool prepare_folder(ses_tune_run *r, ses_err *e)
     bool there, done = false;
     r->dir = ses_path_join(t->output, SES_RUN_MEMBERS, e);
     if (!r->dir) return false;
+    if (t->overwrite && t->resume)
+        return ses_fail(e, SES_EUSAGE, "resume continues a run, overwrite replaces it: set one");
     if (t->overwrite && !remove_members(r->dir, e)) return false;
     if (!t->resume && ses_path_exists(r->dir))
         return ses_fail(e, SES_EIO,
@@ -237,7 +240,7 @@ static bool prepare_folder(ses_tune_run *r, ses_err *e)
     if (done) r->end = SES_RUN_WAS_COMPLETE;
     if (done) return true;
     r->o.run.resume = t->resume && there;
-    if (!ses_train_folder_check(t, e)) return false;
+    if (!t->resume && !ses_train_folder_check(t, e)) return false;
     return ses_dir_make(t->output, e) && ses_dir_make(r->dir, e) && save_plan(r, r->dir, PLAN, e) &&
            save_run_info(r, e);
 }
@@ -365,6 +368,30 @@ bool ses_tune_member_run(ses_tune_run *r, const ses_tune_member *m, ses_tune_vot
            save_vote(r, name, v, e);
 }
 
+/* A resumed run continues the final model if it had begun and saved a checkpoint; checkpoints in the folder may
+ * also be of the run that this one has replaced. */
+static bool final_resumes(const ses_tune_run *r, const char *mark, bool *yes, ses_err *e)
+{
+    ses_checkpoint_dirs l = { 0 };
+    *yes = r->o.run.resume && ses_path_exists(mark);
+    bool ok = !*yes || ses_checkpoint_dirs_find(r->o.run.output, &l, e);
+    *yes = *yes && l.n > 0;
+    ses_free(l.p);
+    return ok;
+}
+
+static bool run_final(ses_tune_run *r, const ses_finetune_options *options, ses_err *e)
+{
+    ses_finetune_options o = *options;
+    char *mark = ses_path_join(r->dir, "final", e);
+    bool ok = mark && final_resumes(r, mark, &o.run.resume, e);
+    o.run.overwrite = !o.run.resume; /* the folder was checked before */
+    r->final = ok ? ses_finetune_new(&o, r->dev, e) : NULL;
+    ok = r->final && ses_file_write(mark, "", 0, true, e) && ses_finetune_run(r->final, &r->end, e);
+    ses_free(mark);
+    return ok;
+}
+
 bool ses_tune_final(ses_tune_run *r, ses_err *e)
 {
     ses_finetune_options o = r->o;
@@ -373,9 +400,7 @@ bool ses_tune_final(ses_tune_run *r, ses_err *e)
     o.task.few_shot = &r->how;
     o.on_event = on_event;
     o.ctx = r;
-    if (!ses_tune_notify(r, "final model")) return true;
-    r->final = ses_finetune_new(&o, r->dev, e);
-    return r->final && ses_finetune_run(r->final, &r->end, e);
+    return !ses_tune_notify(r, "final model") || run_final(r, &o, e);
 }
 
 /* ---- the run ---- */
