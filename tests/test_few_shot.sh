@@ -158,10 +158,12 @@ ok "the same label" test "$(cat "$tmp/out")" = "[$label]"
 
 # ---- self-training ----
 
+sed 1d "$tmp/more.tsv" >"$tmp/more.txt"
+printf 'the "film was\tgood .\n' >>"$tmp/more.txt" # neither a tab nor a quote divides a line
 # shellcheck disable=SC2086
-ok "self-training" exits 0 "$sesame" finetune $few --method self-training --unlabeled "$tmp/more.tsv" --rounds 2 --threshold 0.6 \
+ok "self-training" exits 0 "$sesame" finetune $few --method self-training --unlabeled "$tmp/more.txt" --rounds 2 --threshold 0.6 \
     --epochs 12 -o "$tmp/self"
-ok "a round" err_has 'round 1: [0-9]* of 40 texts have a label of probability 0.6 or more'
+ok "a round" err_has 'round 1: [0-9]* of 41 texts have a label of probability 0.6 or more'
 ok "learned" above "$(score eval_accuracy "$tmp/self/all_results.json")" 0.95
 
 # ---- refused ----

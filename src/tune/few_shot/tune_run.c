@@ -75,7 +75,10 @@ static bool read_unlabeled(ses_tune_run *r, const char *path, ses_err *e)
     spec.no_labels = true;
     spec.label = NULL;
     spec.label_values = spec.label_names = NULL;
-    if (lines) spec.no_header = true, spec.text_a = "1", spec.text_b = NULL, spec.quotes = SES_QUOTES_OFF;
+    if (lines) {
+        spec.no_header = true, spec.text_a = "1", spec.text_b = NULL;
+        spec.table = SES_TABLE_TSV, spec.quotes = SES_QUOTES_OFF, spec.delimiter = '\1'; /* one field */
+    }
     r->unlabeled = ses_data_open(&spec, path, r->train, e);
     return r->unlabeled != NULL;
 }
@@ -368,8 +371,8 @@ bool ses_tune_member_run(ses_tune_run *r, const ses_tune_member *m, ses_tune_vot
            save_vote(r, name, v, e);
 }
 
-/* A resumed run continues the final model if it had begun and saved a checkpoint; checkpoints in the folder may
- * also be of the run that this one has replaced. */
+/* A resumed run continues the final model if it had begun and saved a checkpoint; checkpoints in the folder
+ * may also be of the run that this one has replaced. */
 static bool final_resumes(const ses_tune_run *r, const char *mark, bool *yes, ses_err *e)
 {
     ses_checkpoint_dirs l = { 0 };
