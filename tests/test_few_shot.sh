@@ -156,6 +156,14 @@ label=$(sed -n 2p "$tmp/out")
 ok "a pipeline" exits 0 "$sesame" text-classification -m "$tmp/setfit" --json "it was good ."
 ok "the same label" test "$(cat "$tmp/out")" = "[$label]"
 
+# A part of the training data.
+# shellcheck disable=SC2086
+ok "shots" exits 0 "$sesame" finetune $few --method setfit --pair-draws 4 --shots 2 -o "$tmp/shots"
+ok "of each label" test "$(score train_samples "$tmp/shots/all_results.json")" = 4
+# shellcheck disable=SC2086
+ok "too many shots" exits 3 "$sesame" finetune $few --method setfit --shots 5 -o "$tmp/bad"
+ok "names the class" err_has 'few.tsv'
+
 # ---- self-training ----
 
 sed 1d "$tmp/more.tsv" >"$tmp/more.txt"

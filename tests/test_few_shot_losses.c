@@ -12,9 +12,9 @@
 #include "sesame/sentence.h"
 #include "train/model_presets.h"
 #include "tune/few_shot/cloze_batches.h"
-#include "tune/few_shot/label_words.h"
 #include "tune/few_shot/pair_batches.h"
 #include "tune/few_shot/pet_ensemble.h"
+#include "tune/few_shot/verbalizer_search.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -322,9 +322,9 @@ static void check_words(void)
                                    : t == 5 + label[i] ? -0.2F
                                                        : -5 - (float)t;
     }
-    CHECK(ses_label_words_choose(score, label, TEXTS, 2, VOCAB, allowed, 3, word, &e));
+    CHECK(ses_word_choose(score, label, TEXTS, 2, VOCAB, allowed, 3, word, &e));
     CHECK_MSG(word[0] == 5 && (word[1] == 6 || word[1] == 3), "%d %d", (int)word[0], (int)word[1]);
-    CHECK(ses_label_words_choose(score, label, TEXTS, 2, VOCAB, allowed, 1, word, &e) && word[0] != word[1]);
+    CHECK(ses_word_choose(score, label, TEXTS, 2, VOCAB, allowed, 1, word, &e) && word[0] != word[1]);
 }
 
 /* ---- SetFit ---- */

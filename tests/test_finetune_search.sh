@@ -33,7 +33,7 @@ ok "resumed" exits 0 tune -o "$tmp/grid" --grid lr=1e-4,5e-3 --grid batch-size=8
 ok "only what lacks" test "$(grep -c 'already finished' "$tmp/err")" -eq 7
 ok "the same scores" test "$(grep '"mean"' "$tmp/grid/grid.json")" = "$(grep '"mean"' "$tmp/was")"
 ok "with other settings" exits 3 tune -o "$tmp/grid" --grid lr=1e-4,5e-3 --grid batch-size=8,16 --seeds 2 --resume --epochs 4
-ok "names it" err_has 'was trained with epochs 3.0, not 4.0'
+ok "names it" err_has 'was run with epochs 3.0, not 4.0'
 ok "as JSON" exits 0 tune -o "$tmp/grid" --grid lr=1e-4,5e-3 --grid batch-size=8,16 --seeds 2 --resume --json
 "$1/json_valid" <"$tmp/out" >/dev/null
 ok "valid" test $? -eq 0

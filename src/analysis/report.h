@@ -43,6 +43,8 @@ typedef struct ses_figure_series {
 } ses_figure_series;
 ses_figure *ses_report_lines(ses_report *r, const char *title, const char *x_label, const char *y_label);
 void ses_figure_line(ses_figure *f, const ses_figure_series *s);
+/* A logarithmic x axis, labelled at the x of the first curve: all x are above 0. */
+void ses_figure_log_x(ses_figure *f);
 
 /* A matrix of colored cells. Names may be NULL: numbers from 0. NaN: an empty cell. */
 typedef enum {

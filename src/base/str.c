@@ -90,6 +90,15 @@ bool ses_list_at(const char *list, size_t i, const char **item, size_t *len)
     return true;
 }
 
+bool ses_list_has(const char *list, const char *word)
+{
+    const char *item;
+    size_t len;
+    for (size_t i = 0; ses_list_at(list, i, &item, &len); i++)
+        if (ses_equal(item, len, word)) return true;
+    return false;
+}
+
 size_t ses_list_len(const char *list)
 {
     const char *item;

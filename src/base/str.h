@@ -32,6 +32,7 @@ int ses_hex_digit(char c);                                 /* its value; -1: not
 /* Item i of a list "a|b|c"; false past the end or if list is NULL. */
 bool ses_list_at(const char *list, size_t i, const char **item, size_t *len);
 size_t ses_list_len(const char *list);
+bool ses_list_has(const char *list, const char *word);
 
 /* Escapes untrusted text for a message: control characters and invalid UTF-8 become \xNN; text that does not
  * fit into `size` bytes is truncated and ends in "...". Returns out. */

@@ -15,7 +15,7 @@ static ses_rnn_type rnn_type(const ses_config *c)
     return c->custom_head.kind == SES_CUSTOM_LSTM ? SES_RNN_LSTM : SES_RNN_GRU;
 }
 
-void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c)
+void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c, int64_t outputs)
 {
     int64_t width = ses_layer_choice_width(c, ses_head_width(c));
     if (c->custom_head.norm) h->batch_norm[0] = ses_batch_norm_add(s, width, "own.norm.");
@@ -31,7 +31,7 @@ void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c)
             width = size;
         }
     }
-    h->out = ses_dense_add(s, c->labels, width, SES_BIAS, "own.out");
+    h->out = ses_dense_add(s, outputs, width, SES_BIAS, "own.out");
 }
 
 ses_tensor *ses_custom_head_run(const ses_head_params *h, ses_forward_ctx *p, const ses_state *at,

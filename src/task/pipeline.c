@@ -1,6 +1,7 @@
 /* Opens a pipeline: the model with the head its task needs, and the tokenizer of the same folder.
  * runner.c runs items through it. */
 #include "base/alloc.h"
+#include "base/elmo/word_chars.h"
 #include "base/file.h"
 #include "pipeline_impl.h"
 #include "tensor/device_impl.h"
@@ -76,6 +77,8 @@ static bool open_model(ses_pipeline *p, const ses_pipeline_options *o, ses_err *
     if (shared && !share_model(p, o, e)) return false;
     if (p->task->load_model ? !p->task->load_model(p, e) : !shared && !load_model(p, e)) return false;
     p->head = find_head(p->task, p->model->class);
+    int64_t chars = p->model->stack[0].c ? p->model->stack[0].c->chars.per_word : 0;
+    if (chars) p->stats.max_word_bytes = ses_word_max_bytes(chars);
     return true;
 }
 

@@ -4,6 +4,7 @@
 #include "base/label_pairs.h"
 #include "io/matrix.h"
 #include "pipeline_impl.h"
+#include "task/gpt/gpt_inputs.h"
 #include "task/prompt/cloze_prompt.h"
 
 #include <math.h>
@@ -47,8 +48,9 @@ static const ses_result_schema schema = { SES_FORM_ROWS,
                                           { { "label", SES_FIELD_LABEL }, { "score", SES_FIELD_SCORE } } };
 
 typedef struct task_state {
-    ses_string *name;  /* new names of labels; NULL: none */
-    ses_matrix images; /* rows of image vectors, one for each text; x NULL: none */
+    ses_gpt_inputs gpt; /* enabled: texts have the inputs of GPT-1 */
+    ses_string *name;   /* new names of labels; NULL: none */
+    ses_matrix images;  /* rows of image vectors, one for each text; x NULL: none */
     size_t next_image;
     ses_patterns *patterns; /* by patterns */
     ses_cloze_prompt *prompt;
@@ -138,7 +140,9 @@ static bool rename_labels(ses_pipeline *p, size_t n, ses_err *e)
 
 static bool open(ses_pipeline *p, ses_err *e)
 {
-    return open_images(p, e) && rename_labels(p, (size_t)p->model->c.labels, e);
+    task_state *s = p->state;
+    return ses_gpt_inputs_read(p->model->config, p->tokenizer, &s->gpt, e) && open_images(p, e) &&
+           rename_labels(p, (size_t)p->model->c.labels, e);
 }
 
 static ses_string label_of(const ses_pipeline *p, ses_arena *mem, int64_t i, ses_err *e)
@@ -157,6 +161,8 @@ static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
     if (((const task_state *)p->state)->images.x) return encode_with_image(p, r, e);
     if (!in.pair.p && a->pair) in.pair = ses_str(a->pair);
     if (!in.pair.n) in.pair.p = NULL;
+    const ses_gpt_inputs *g = &((const task_state *)p->state)->gpt;
+    if (g->enabled) return ses_gpt_inputs_add(g, p, r, &in, 0, e);
     return ses_request_encode(p, r, &in, SES_TRUNCATE_LONGEST_FIRST, e) != NULL;
 }
 
@@ -166,20 +172,22 @@ static score_function default_function(const ses_config *c)
     return c->head.problem == SES_PROBLEM_MULTI || c->labels == 1 ? FUNCTION_SIGMOID : FUNCTION_SOFTMAX;
 }
 
-/* Logits to scores. */
+/* Logits to scores; the logits of several sequences (both orders of a pair) are added. */
 static bool collect(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
 {
     const args *a = r->args;
     item_state *s = r->state;
     ses_output_rows logits = ses_request_output_rows(p, q, p->head->output, e); /* [1, labels] */
     s->n = logits.cols;
-    s->score = logits.x ? ses_arena_array(&r->mem, (size_t)s->n, sizeof *s->score, e) : NULL;
-    if (!s->score) return false;
+    if (logits.x && !s->score) s->score = ses_arena_array(&r->mem, (size_t)s->n, sizeof *s->score, e);
+    if (!logits.x || !s->score) return false;
+    for (int64_t i = 0; i < s->n; i++) s->score[i] += logits.x[i];
+    if (q != &r->seq[r->n_seqs - 1]) return true;
     bool given = a->function != FUNCTION_DEFAULT;
     switch (given ? (score_function)a->function : default_function(&p->model->c)) {
-    case FUNCTION_SIGMOID: ses_sigmoid_row(s->score, logits.x, s->n); break;
-    case FUNCTION_SOFTMAX: ses_softmax_row(s->score, logits.x, s->n); break;
-    default: memcpy(s->score, logits.x, (size_t)s->n * sizeof *s->score);
+    case FUNCTION_SIGMOID: ses_sigmoid_row(s->score, s->score, s->n); break;
+    case FUNCTION_SOFTMAX: ses_softmax_row(s->score, s->score, s->n); break;
+    default: break;
     }
     return true;
 }

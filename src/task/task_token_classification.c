@@ -134,6 +134,7 @@ static bool open_task(ses_pipeline *p, ses_err *e)
     bool is_tagger;
     task->words = ses_word_stack_open(p->dir, p->model->config, p->dev, &is_tagger, e);
     if (is_tagger && !task->words) return false;
+    if (is_tagger) p->stats.max_word_bytes = ses_word_stack_max_bytes(task->words);
     if (!task->label || !ses_pipeline_split_list(p, &a->ignore, true, &task->ignore, &task->n_ignore, e))
         return false;
     if (a->ignore.n) return true;
@@ -180,6 +181,7 @@ static bool add_words(const task_state *task, ses_request *r, const ses_input *i
     }
     ses_sentences one = { word, (const size_t[]){ 0, q->n }, 1 };
     if (!ses_word_stack_embed(task->words, &one, &r->mem, &f, e)) return false;
+    r->shortened_words += f.n_shortened;
     if (f.vectors) {
         q->modal_rows = row, q->positions = row + q->n;
         q->modal_vectors = f.vectors, q->n_modal = (int64_t)q->n;
@@ -487,13 +489,26 @@ static void merge_windows(ses_request *r)
     r->n_rows = kept;
 }
 
+/* Space for the scores of all tokens of the text. */
+static float *new_vectors(const ses_pipeline *p, ses_request *r, ses_err *e)
+{
+    const task_state *task = p->state;
+    size_t tokens = 0;
+    for (size_t w = 0; w < r->n_seqs; w++) tokens += r->seq[w].n;
+    return ses_arena_array(&r->mem, tokens * (size_t)task->labels + 1, sizeof(float), e);
+}
+
 /* Every token once, from the window with more context on both sides. Its index counts from the start of
- * the text. */
-static bool add_tokens(ses_pipeline *p, ses_request *r, ses_err *e)
+ * the text. The vectors of the result are the scores of the tokens, of ignored ones, too. */
+static bool add_tokens(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
 {
     const task_state *task = p->state;
     const item_state *s = r->state;
-    size_t specials = 0;
+    size_t specials = 0, labels = (size_t)task->labels;
+    float *scores = new_vectors(p, r, e);
+    if (!scores) return false;
+    out->vectors = scores;
+    out->vector_size = task->labels;
     for (size_t i = 0; i < r->seq[0].n; i++) specials += r->seq[0].special_mask[i];
     int64_t step = (int64_t)(r->seq[0].n - specials) - s->stride, next = 0;
     for (size_t w = 0; w < r->n_seqs; w++) {
@@ -505,7 +520,9 @@ static bool add_tokens(ses_pipeline *p, ses_request *r, ses_err *e)
         int64_t end = w + 1 < r->n_seqs ? first + (int64_t)n - s->stride / 2 : first + (int64_t)n;
         for (size_t i = 0; i < n; i++) {
             int64_t at = first + (int64_t)i;
-            if (at < next || at >= end || ignored(task, task->label[x[i].label])) continue;
+            if (at < next || at >= end) continue;
+            memcpy(scores + (size_t)out->n_vectors++ * labels, x[i].scores, labels * sizeof *scores);
+            if (ignored(task, task->label[x[i].label])) continue;
             x[i].index += first;
             if (!add_row(r, &x[i], task->label[x[i].label], (double)x[i].score, e)) return false;
         }
@@ -520,7 +537,7 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
     strategy how = a->strategy < 0 ? NONE : (strategy)a->strategy;
     out->schema = how == NONE ? &each : &grouped;
     if (!r->n_seqs) return true;
-    if (how == NONE) return add_tokens(p, r, e);
+    if (how == NONE) return add_tokens(p, r, out, e);
     for (size_t w = 0; w < r->n_seqs; w++) {
         size_t n;
         piece *x = window_tokens(p, r, w, &n, e);

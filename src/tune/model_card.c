@@ -160,6 +160,17 @@ static void put_cost(ses_buf *b, const ses_finetune *f)
     if (f->o.command) ses_buf_appendf(b, "\n```\n%s\n```\n", f->o.command);
 }
 
+/* train_size, shots. */
+static void put_sample(ses_buf *b, const ses_finetune *f)
+{
+    const ses_finetune_options *o = &f->o;
+    if (!o->train_size && !o->shots) return;
+    ses_buf_appendf(b, "| sample | %zu examples, drawn by the seed", ses_examples_count(f->train_rows));
+    if (f->whole_train) ses_buf_appendf(b, " from %zu", ses_examples_count(f->whole_train));
+    if (o->shots) ses_buf_appendf(b, "; %" PRId64 " of each class", o->shots);
+    ses_buf_puts(b, " |\n");
+}
+
 static void put_classifier(ses_buf *b, const ses_finetune *f)
 {
     const ses_classifier_kind *k = f->tuner->classifier->kind;
@@ -168,6 +179,7 @@ static void put_classifier(ses_buf *b, const ses_finetune *f)
     ses_card_put_cell(b, ses_path_name_of(f->train_name).s);
     ses_buf_appendf(b, ", %zu texts |\n| seed | %" PRId64 " |\n", ses_examples_count(f->train_rows),
                     f->o.run.seed);
+    put_sample(b, f);
     put_cost(b, f);
 }
 
@@ -184,6 +196,7 @@ static void put_training(ses_buf *b, const ses_finetune *f)
     ses_card_put_cell(b, ses_path_name_of(f->train_name).s);
     ses_buf_appendf(b, ", %" PRId64 " sequences, %" PRId64 " tokens |\n", ses_dataset_size(f->train.data),
                     ses_dataset_tokens(f->train.data));
+    put_sample(b, f);
     ses_buf_appendf(b, "| updates | %" PRId64 " of %" PRId64 ", %s %" PRId64,
                     ses_trainer_state(f->trainer)->updates, ses_trainer_total_updates(f->trainer),
                     r->tokens_per_batch ? "tokens per batch" : "batch size",

@@ -4,6 +4,7 @@
 #include "finetune_impl.h"
 #include "tune/few_shot/cloze_batches.h"
 #include "tune/few_shot/cloze_loss.h"
+#include "tune/multi/ensemble.h"
 
 #include <math.h>
 
@@ -292,6 +293,7 @@ const ses_finetune_task ses_finetune_task_by_cloze = {
     .wrap_source = wrap_source,
     .begin = begin,
     .predict_batch = predict_batch,
+    .combine = ses_ensemble_combine_classes,
     .fill_evaluation = fill_evaluation,
     .fill_prediction = fill_prediction,
     .put_prediction = put_prediction,

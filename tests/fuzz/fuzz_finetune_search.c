@@ -1,6 +1,6 @@
-/* A search of `finetune`. The first byte selects the number of seeds and the kind of input: lines of --grid,
- * or the files run.json and all_results.json of finished runs, with a line "---" between them, for --resume.
- * The data are missing, so nothing is trained. */
+/* A search of `finetune`. The first byte selects the number of seeds, the search and the input: lines of
+ * --grid, or the files run.json and all_results.json of finished runs, with a line "---" between them, for
+ * --resume. The data are missing, so nothing is trained. */
 #define _POSIX_C_SOURCE 200809L
 #include "fuzz_command.h"
 #include "fuzz_folder.h"
@@ -73,9 +73,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     if (!n) return 0;
     bool resume = data[0] & 1;
-    char dir[40], out[64], *text = malloc(n), *list[16 + 2 * MAX_LINES];
+    char dir[40], out[64], *text = malloc(n), *list[20 + 2 * MAX_LINES];
+    bool halving = !resume && (data[0] & 12) == 8, random = !resume && (data[0] & 12) == 4;
     const char *line[MAX_LINES], *seeds = resume ? "2" : data[0] & 2 ? "3" : "1";
-    const char *words[16 + 2 * MAX_LINES] = { "--task",  "classify", "--model",  "none", "--train",
+    const char *words[20 + 2 * MAX_LINES] = { "--task",  "classify", "--model",  "none", "--train",
                                               "no.tsv",  "--eval",   "none.tsv", "-o",   out,
                                               "--seeds", seeds,      "--resume" };
     size_t k = resume ? 13 : 12;
@@ -87,6 +88,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (resume) write_runs(out, text);
     size_t lines = resume ? 0 : split(text, line);
     for (size_t i = 0; i < lines; i++) words[k++] = "--grid", words[k++] = line[i];
+    if (halving || random) {
+        words[k++] = "--search", words[k++] = halving ? "halving" : "random";
+        words[k++] = "--trials", words[k++] = "10";
+    }
     for (size_t i = 0; i <= k; i++) list[i] = (char *)(uintptr_t)(i < k ? words[i] : NULL);
     ses_err e = { 0 };
     bool ok = (resume || lines) && fuzz_command("finetune", list, &e);

@@ -12,6 +12,7 @@ typedef struct lines {
     const char *x_label, *y_label;
     ses_figure_series line[MAX_LINES];
     int n;
+    bool log_x;
 } lines;
 
 typedef struct range {
@@ -23,12 +24,22 @@ static void extend(range *r, double x)
     if (isfinite(x)) r->low = fmin(r->low, x), r->high = fmax(r->high, x);
 }
 
+/* x as a position on the axis. */
+static double axis_x(const lines *l, double x) { return l->log_x ? log2(x) : x; }
+
+/* The x of a position; whole numbers stay whole. */
+static double number_at(const lines *l, double at)
+{
+    double x = l->log_x ? exp2(at) : at;
+    return l->log_x && fabs(x - rint(x)) < 1e-9 * x ? rint(x) : x;
+}
+
 static void find_ranges(const lines *l, range *x, range *y)
 {
     *x = *y = (range){ INFINITY, -INFINITY };
     for (int i = 0; i < l->n; i++)
         for (int64_t k = 0; k < l->line[i].n; k++) {
-            extend(x, l->line[i].x[k]);
+            extend(x, axis_x(l, l->line[i].x[k]));
             extend(y, l->line[i].y[k]);
             if (l->line[i].low) extend(y, l->line[i].low[k]), extend(y, l->line[i].high[k]);
         }
@@ -56,7 +67,7 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
     for (int i = 0; i < l->n; i++)
         for (int64_t k = 0; k < l->line[i].n; k++) {
             if (!isfinite(l->line[i].y[k])) continue;
-            int c = (int)((l->line[i].x[k] - x.low) / (x.high - x.low) * (cols - 1) + 0.5),
+            int c = (int)((axis_x(l, l->line[i].x[k]) - x.low) / (x.high - x.low) * (cols - 1) + 0.5),
                 r = (int)((y.high - l->line[i].y[k]) / (y.high - y.low) * (ROWS - 1) + 0.5);
             if (grid[r][c] < 0) grid[r][c] = (signed char)i;
         }
@@ -71,12 +82,12 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
     }
     ses_draw_dim(out, d);
     ses_draw_cell(out, "", AXIS + 1, false);
-    const char *low = ses_draw_number(number, x.low);
+    const char *low = ses_draw_number(number, number_at(l, x.low));
     int gap = cols - ses_draw_width(low) - ses_draw_width(l->x_label);
     ses_buf_puts(out, low);
     ses_draw_cell(out, "", gap / 2, false);
     ses_buf_puts(out, l->x_label);
-    ses_draw_cell(out, ses_draw_number(number, x.high), gap - gap / 2, true);
+    ses_draw_cell(out, ses_draw_number(number, number_at(l, x.high)), gap - gap / 2, true);
     ses_draw_plain(out, d);
     ses_buf_put(out, '\n');
     int used = 0;
@@ -87,18 +98,33 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
 /* ---- SVG ---- */
 
 typedef struct plot {
+    const lines *l;
     range x, y;
     double width;
 } plot;
 
 static double px(const plot *p, double x)
 {
-    return LEFT + (x - p->x.low) / (p->x.high - p->x.low) * (p->width - LEFT - RIGHT);
+    return LEFT + (axis_x(p->l, x) - p->x.low) / (p->x.high - p->x.low) * (p->width - LEFT - RIGHT);
 }
 
 static double py(const plot *p, double y)
 {
     return HEIGHT - BOTTOM - (y - p->y.low) / (p->y.high - p->y.low) * (HEIGHT - TOP - BOTTOM);
+}
+
+/* The x of the first curve, unless a label would touch the one before it. */
+static void put_log_ticks(const lines *l, const plot *p, ses_buf *out)
+{
+    char number[24];
+    double end = -INFINITY;
+    for (int64_t k = 0; l->n && k < l->line[0].n; k++) {
+        const char *s = ses_draw_number(number, l->line[0].x[k]);
+        double at = px(p, l->line[0].x[k]), half = ses_svg_text_width(s) / 2;
+        if (!isfinite(at) || at - half < end + 4) continue;
+        ses_svg_text(out, at, HEIGHT - BOTTOM + 16, "d m", s);
+        end = at + half;
+    }
 }
 
 static void put_axes(const lines *l, const plot *p, ses_buf *out)
@@ -112,8 +138,9 @@ static void put_axes(const lines *l, const plot *p, ses_buf *out)
         ses_chart_tick_put(out, v, t.step);
         ses_buf_puts(out, "</text>");
     }
+    if (l->log_x) put_log_ticks(l, p, out);
     t = ses_chart_find_ticks(p->x.low, p->x.high, 10, 1);
-    for (int i = 0; i < t.n; i++) {
+    for (int i = 0; i < t.n && !l->log_x; i++) {
         double v = (t.first + i) * t.step;
         ses_buf_appendf(out, "<text x=\"%.1f\" y=\"%d\" class=\"d m\">", px(p, v), HEIGHT - BOTTOM + 16);
         ses_chart_tick_put(out, v, t.step);
@@ -155,7 +182,7 @@ static void put_curve(const ses_figure_series *s, const plot *p, int hue, ses_bu
 static double svg(const ses_figure *f, double width, ses_buf *out)
 {
     const lines *l = f->data;
-    plot p = { .width = width };
+    plot p = { .l = l, .width = width };
     find_ranges(l, &p.x, &p.y);
     double pad = 0.05 * (p.y.high - p.y.low), x = LEFT, y = HEIGHT + 12;
     p.y.low -= pad, p.y.high += pad;
@@ -182,6 +209,12 @@ ses_figure *ses_report_lines(ses_report *r, const char *title, const char *x_lab
     l->x_label = ses_figure_string(r, x_label);
     l->y_label = ses_figure_string(r, y_label);
     return l->x_label && l->y_label ? f : NULL;
+}
+
+void ses_figure_log_x(ses_figure *f)
+{
+    lines *l = f ? f->data : NULL;
+    if (l) l->log_x = true;
 }
 
 void ses_figure_line(ses_figure *f, const ses_figure_series *s)

@@ -16,7 +16,33 @@ static const ses_opt opt[] = {
       .type = SES_OPT_LIST,
       .offset = AT(grid),
       .value = "NAME=VALUE,VALUE...",
-      .help = "one run per value of an option; several: every combination" },
+      .help = "one run per value of an option; several: every combination. With --search also a range of "
+              "numbers, NAME=LOW..HIGH or, for equal ratios, NAME=LOW..HIGH:log" },
+    { .name = "search",
+      .type = SES_OPT_CHOICE,
+      .offset = AT(search),
+      .def = "grid",
+      .choices = "grid|random|halving",
+      .help =
+          "grid: every combination of --grid; random: --trials points drawn by --seed; halving: the same, "
+          "but "
+          "all runs get a part of their length and only the best 1/eta of them eta times as much, up to the "
+          "whole" },
+    { .name = "trials",
+      .type = SES_OPT_INT,
+      .offset = AT(trials),
+      .def = "9",
+      .min = 1,
+      .max = 10000,
+      .help = "runs of --search random and halving" },
+    { .name = "eta",
+      .type = SES_OPT_INT,
+      .offset = AT(eta),
+      .def = "3",
+      .min = 2,
+      .max = 100,
+      .help = "--search halving: one of ETA runs continues" },
+    SES_OPT_INCLUDE(ses_finetune_args, stages, ses_stage_option_table),
     SES_OPT_INCLUDE(ses_finetune_args, ranks, ses_rank_options),
     SES_OPT_INCLUDE(ses_finetune_args, compute, ses_compute_options),
 };
@@ -38,9 +64,20 @@ static const ses_usage_example examples[] = {
       "train a tagger from random weights" },
     { "sesame finetune ... --output search --grid lr=1e-5,3e-5 --grid batch-size=16,32 --seeds 3",
       "twelve runs and a table of their scores" },
+    { "sesame finetune ... --output search --search halving --trials 27 --grid lr=1e-5..1e-3:log --grid "
+      "batch-size=8,16,32",
+      "27 random settings; 9 of them continue, then 3, then 1" },
     { "sesame finetune --config student.json --tokenizer sst2 --teacher sst2 --from-teacher --task classify "
       "--train SST-2/train.tsv -o small",
       "distill sst2 into a smaller model, starting from some of its layers" },
+    { "sesame finetune --model sesame-small --train RTE/train.tsv --task rte --train QNLI/train.tsv --task "
+      "qnli -o nli",
+      "one encoder for two tasks: nli/rte and nli/qnli" },
+    { "sesame finetune --model sesame-small --first QNLI/train.tsv --first-task qnli --train RTE/train.tsv "
+      "--task rte -o rte",
+      "an intermediate task first" },
+    { "sesame finetune --model sesame-small --adapt reviews.txt --train SST-2/train.tsv --task sst2 -o sst2",
+      "more pretraining on text of the domain first" },
     { "sesame finetune --output sst2 --resume", "continue an interrupted run, bit for bit" },
     { 0 },
 };
@@ -62,7 +99,10 @@ const ses_command ses_command_finetune = {
         "130, 143, 129 and 138. --resume continues from it and gives the same bits as an uninterrupted run. "
         "Checkpoints are written atomically.\n\n"
         "Several runs (--grid, --seeds) are written to subfolders of OUT named after their values; --resume "
-        "skips the finished ones.\n\n"
+        "skips the finished ones. Searches choose by the score on --eval: report the score on other data.\n\n"
+        "Several --train train one encoder for several tasks at once; --adapt and --first are stages before "
+        "the run: "
+        "docs/LITTLE_DATA.md.\n\n"
         "mpirun, srun and torchrun start one run of several processes (ranks); --lanes fixes the result for "
         "any "
         "number of them. See docs/SCALE.md.",

@@ -8,6 +8,7 @@
 #include "base/json/json_helpers.h"
 #include "base/number_text.h"
 #include "base/str.h"
+#include "cli/train/command_text.h"
 #include "cli/train/train_monitor.h"
 #include "cli/ui/show_values.h"
 #include "tune/classifier_run.h"
@@ -80,7 +81,8 @@ ses_finetune_options ses_ladder_options(const ses_ladder *l, const char *dir, in
     ses_finetune_options o = ses_finetune_defaults();
     o.train_examples = l->train;
     o.eval_examples = l->test;
-    o.data = (ses_data_options){ .task = l->c->operands[0] };
+    o.data = (ses_data_options){ .task = l->task };
+    if (l->last_weights) o.run.eval_every = -1;
     o.run.output = dir;
     o.run.overwrite = true;
     o.run.seed = seed;
@@ -197,8 +199,7 @@ static double number(const ses_json_doc *d, const char *name, const char *metric
     return d && ses_json_real(ses_json_get(ses_json_root(d), key), &x) ? x : NAN;
 }
 
-/* Adds the figures of a finished run; false: the folder has no score, and nothing is added. */
-static bool read_run(const ses_ladder *l, const char *dir, ses_ladder_row *row, double *score)
+bool ses_ladder_read_run(const ses_ladder *l, const char *dir, ses_ladder_row *row, double *score)
 {
     ses_json_doc *all = load(dir, "all_results.json"), *extra = load(dir, "rung.json");
     bool ok = all && (has_file(dir, "config.json") || has_file(dir, "logreg.safetensors"));
@@ -238,10 +239,11 @@ static bool run_seed(ses_ladder *l, ses_ladder_row *row, int64_t k, double *scor
 {
     char *dir = folder_of(l, row->rung, k, e);
     bool ok = dir != NULL;
-    bool finished = ok && l->a->resume && read_run(l, dir, row, score);
+    bool finished = ok && l->a->resume && ses_ladder_read_run(l, dir, row, score);
     if (ok && !finished)
         ok = row->rung->run(l, row->rung, dir, l->a->seed + k, e) &&
-             (read_run(l, dir, row, score) || ses_fail(e, SES_EIO, "%s: results cannot be read", dir));
+             (ses_ladder_read_run(l, dir, row, score) ||
+              ses_fail(e, SES_EIO, "%s: results cannot be read", dir));
     row->runs += ok;
     ses_free(dir);
     return ok;
@@ -315,38 +317,18 @@ static bool run_all(ses_ladder *l, ses_err *e)
 /* ---- the folder ---- */
 
 /* Options that do not change a result. */
-static bool is_irrelevant(const char *key)
-{
-    return is_listed("only,skip,output,svg,html,resume,overwrite,json,threads,isa,device,seeds,core-watts,"
-                     "co2-per-kwh",
-                     key);
-}
+static const char *const IRRELEVANT =
+    "only|skip|output|svg|html|resume|overwrite|json|threads|isa|device|seeds|core-watts|co2-per-kwh";
 
 /* A resumed ladder must have the settings of the one it continues. */
 static bool check_settings(const ses_ladder *l, ses_err *e)
 {
-    ses_json_doc *was = load(l->root, LADDER_FILE),
-                 *now = ses_json_parse(l->settings, strlen(l->settings), e);
+    ses_json_doc *was = load(l->root, LADDER_FILE);
     const ses_json *before = was ? ses_json_get(ses_json_root(was), "settings") : NULL;
-    bool ok = now && (before || ses_fail(e, SES_EIO, "%s: no " LADDER_FILE " to resume from", l->root));
-    for (size_t i = 0; ok && i < ses_json_len(ses_json_root(now)); i++) {
-        const char *key = ses_json_key(ses_json_root(now), i, NULL);
-        ses_json_writer *x = ses_json_writer_new(0, e), *y = ses_json_writer_new(0, e);
-        const ses_json *other = ses_json_get(before, key);
-        if (x) ses_json_put_value(x, ses_json_at(ses_json_root(now), i));
-        if (y && other) ses_json_put_value(y, other);
-        if (y && !other) ses_json_put_null(y);
-        const char *a = x ? ses_json_writer_text(x, NULL, e) : NULL,
-                   *b = y ? ses_json_writer_text(y, NULL, e) : NULL;
-        ok = a && b;
-        if (ok && !is_irrelevant(key) && strcmp(a, b))
-            ok = ses_fail(e, SES_EARG, "%s: was run with %s %s, not %s; --overwrite repeats all rungs",
-                          l->root, key, b, a);
-        ses_json_writer_free(x);
-        ses_json_writer_free(y);
-    }
+    bool ok =
+        (before || ses_fail(e, SES_EIO, "%s: no " LADDER_FILE " to resume from", l->root)) &&
+        ses_settings_check(before, l->settings, IRRELEVANT, l->root, "--overwrite repeats all rungs", e);
     ses_json_free(was);
-    ses_json_free(now);
     return ok;
 }
 
@@ -397,7 +379,7 @@ static bool describe(ses_ladder *l, ses_err *e)
     }
     ses_options_put_command_line(cmd->opt, cmd->n_opt, l->a, &line);
     ses_json_begin_object(w);
-    ses_json_member_string(w, "task", l->c->operands[0]);
+    ses_json_member_string(w, "task", l->task);
     ses_json_member_string(w, "train", l->train_name);
     ses_json_member_string(w, "test", l->test_name);
     ses_json_member_int(w, "train_texts", (int64_t)ses_examples_count(l->train));

@@ -44,6 +44,7 @@ typedef struct ses_ladder {
     ses_call *c;
     const ses_ladder_args *a;
     ses_device *dev;
+    const char *task;
     const char *train_name, *test_name; /* file names; equal: one file was split */
     ses_examples *train, *test;
     const char *metric; /* name of the score */
@@ -54,6 +55,8 @@ typedef struct ses_ladder {
     char *command;  /* the command line */
     ses_ladder_row *row;
     size_t n_rows;
+    bool last_weights; /* the test data select no epoch: the weights after the last update are evaluated */
+    int64_t least_updates; /* runs of fewer updates by their epochs get this many; 0: no limit */
 } ses_ladder;
 
 struct ses_rung {
@@ -99,6 +102,8 @@ bool ses_ladder_with_vectors(ses_ladder *l, const ses_rung *r, const char *dir, 
                              ses_vectors_rung *run, ses_err *e);
 /* ladder_finetune.c: a run of a model or config into dir, with progress; an interrupted one continues. */
 bool ses_ladder_finetune(ses_ladder *l, ses_finetune_options o, const char *dir, ses_err *e);
+/* r->steps, or `least` if the epochs are fewer updates of this many examples. */
+int64_t ses_least_updates(const ses_training_options *r, size_t examples, int64_t least);
 /* ladder_lm.c: fine-tunes or trains a language model on the training texts, then a classifier that starts
  * from it into dir. Data, and the model of the classifier, are set here; the cost of the first part is added
  * to the row. */
@@ -106,6 +111,8 @@ bool ses_ladder_with_lm(ses_ladder *l, const ses_finetune_options *lm, const cha
                         const ses_finetune_options *classifier, ses_err *e);
 /* The same with a new LSTM and this loss of the task continue. */
 bool ses_ladder_run_lstm(ses_ladder *l, const char *dir, int64_t seed, const char *loss, ses_err *e);
+/* Adds the figures of a finished run in dir to row; false: the folder has no score, and nothing is added. */
+bool ses_ladder_read_run(const ses_ladder *l, const char *dir, ses_ladder_row *row, double *score);
 void ses_ladder_remove(const char *path); /* a folder with its contents */
 /* Writes rung.json: costs that all_results.json does not have, added to the row. */
 bool ses_ladder_write_extra(const char *dir, double seconds, double joules, double bytes, ses_err *e);

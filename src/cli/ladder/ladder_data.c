@@ -83,7 +83,7 @@ bool ses_ladder_read(ses_ladder *l, ses_err *e)
     ses_finetune_task_options none = { 0 };
     const ses_finetune_task *task;
     ses_data_spec spec;
-    d.task = l->c->operands[0];
+    d.task = l->task = l->c->operands[0];
     if (!ses_finetune_resolve_task(&d, &none, &task, &spec, e)) return false;
     if (task != &ses_finetune_task_classify)
         return ses_fail(e, SES_EUSAGE, "%s: a ladder compares methods of classification; use classify",

@@ -5,6 +5,8 @@
 #include "base/file.h"
 #include "cli/train/train_monitor.h"
 
+#include <math.h>
+
 /* An interrupted run has left a checkpoint. */
 static bool note_checkpoint(void *ctx, const char *name)
 {
@@ -15,11 +17,21 @@ static bool note_checkpoint(void *ctx, const char *name)
     return false;
 }
 
+int64_t ses_least_updates(const ses_training_options *r, size_t examples, int64_t least)
+{
+    double batch = (double)(r->batch_size > 0 ? r->batch_size : 1),
+           updates =
+               r->epochs * ceil((double)examples / batch) / (double)(r->accumulate > 0 ? r->accumulate : 1);
+    return r->steps || r->tokens_per_batch || updates >= (double)least ? r->steps : least;
+}
+
 bool ses_ladder_finetune(ses_ladder *l, ses_finetune_options o, const char *dir, ses_err *e)
 {
     ses_train_monitor monitor = { .term = &l->c->err, .quiet = l->c->quiet, .metric = l->metric };
     ses_run_end end = SES_RUN_COMPLETE;
     o.task.max_length = l->a->max_length;
+    if (l->least_updates && o.train_examples)
+        o.run.steps = ses_least_updates(&o.run, ses_examples_count(o.train_examples), l->least_updates);
     o.on_event = ses_train_monitor_on_event;
     o.ctx = &monitor;
     if (l->a->resume && ses_path_is_dir(dir)) ses_dir_each(dir, note_checkpoint, &o.run.resume, NULL);

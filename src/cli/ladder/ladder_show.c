@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/number_text.h"
-#include "cli/standard_output.h"
+#include "cli/ui/report_output.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/sparkline.h"
 
@@ -106,33 +106,6 @@ static bool fill(const ses_ladder *l, ses_report *r, ses_err *e)
     return ses_report_ok(r, e);
 }
 
-typedef bool render_fn(ses_report *r, const ses_report_head *h, ses_buf *out, ses_err *e);
-
-static bool render_svg(ses_report *r, const ses_report_head *h, ses_buf *out, ses_err *e)
-{
-    return ses_report_svg(r, h, out, e);
-}
-
-static bool write_file(const char *path, ses_report *r, const ses_report_head *h, render_fn *render,
-                       ses_err *e)
-{
-    ses_buf out = { 0 };
-    bool ok =
-        render(r, h, &out, e) && ses_buf_ok(&out, e) && ses_file_write(path, out.data, out.len, true, e);
-    ses_buf_free(&out);
-    return ok;
-}
-
-static bool draw(const ses_ladder *l, const ses_report *r, ses_err *e)
-{
-    ses_buf out = { 0 };
-    const ses_term *t = &l->c->out;
-    ses_report_draw(r, &(ses_draw){ t->width, t->color, t->unicode }, &out);
-    bool ok = ses_buf_ok(&out, e) && (!out.len || ses_stdout_write(out.data, out.len, e));
-    ses_buf_free(&out);
-    return ok;
-}
-
 static bool print_json(const ses_ladder *l, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
@@ -156,9 +129,8 @@ bool ses_ladder_show(const ses_ladder *l, ses_err *e)
     ses_json_begin_object(ses_report_json(r));
     ses_ladder_put(l, ses_report_json(r));
     ses_json_end_object(ses_report_json(r));
-    bool ok = fill(l, r, e) && (!a->html || write_file(a->html, r, &h, ses_report_html, e)) &&
-              (!a->svg || write_file(a->svg, r, &h, render_svg, e)) &&
-              (a->compute.json ? print_json(l, e) : draw(l, r, e));
+    bool ok = fill(l, r, e) && ses_report_write_files(r, &h, a->svg, a->html, e) &&
+              (a->compute.json ? print_json(l, e) : ses_report_print(r, &l->c->out, e));
     ses_report_free(r);
     return ok;
 }

@@ -2,6 +2,10 @@
 #include "command_text.h"
 
 #include "base/alloc.h"
+#include "base/str.h"
+#include "cli/ui/show_values.h"
+
+#include <string.h>
 
 bool ses_command_text_make(const ses_command *c, const void *args, ses_command_text *out, ses_err *e)
 {
@@ -29,4 +33,22 @@ void ses_command_text_free(ses_command_text *t)
     ses_free(t->line);
     ses_free(t->options);
     *t = (ses_command_text){ 0 };
+}
+
+bool ses_settings_check(const ses_json *was, const char *now, const char *ignored, const char *dir,
+                        const char *hint, ses_err *e)
+{
+    ses_json_doc *doc = ses_json_parse(now, strlen(now), e);
+    const ses_json *root = doc ? ses_json_root(doc) : NULL;
+    bool ok = doc != NULL;
+    for (size_t i = 0; ok && i < ses_json_len(root); i++) {
+        const char *key = ses_json_key(root, i, NULL);
+        char x[200], y[200];
+        ses_json_value_text(x, sizeof x, ses_json_get(was, key));
+        ses_json_value_text(y, sizeof y, ses_json_at(root, i));
+        if (!ses_list_has(ignored, key) && strcmp(x, y))
+            ok = ses_fail(e, SES_EARG, "%s: was run with %s %s, not %s; %s", dir, key, x, y, hint);
+    }
+    ses_json_free(doc);
+    return ok;
 }

@@ -13,4 +13,9 @@ typedef struct ses_command_text {
 bool ses_command_text_make(const ses_command *c, const void *args, ses_command_text *out, ses_err *e);
 void ses_command_text_free(ses_command_text *t);
 
+/* Whether results in dir of an earlier call can be used: its settings `was` equal the JSON object `now`,
+ * except for the members in `ignored`, '|' between. The message ends with `hint`. */
+bool ses_settings_check(const ses_json *was, const char *now, const char *ignored, const char *dir,
+                        const char *hint, ses_err *e);
+
 #endif

@@ -14,16 +14,14 @@
 
 /* Options of finetune that a method reads, besides its settings. */
 static const char *const READ =
-    "task|train|eval|output|method|text|pair|label|labels|delimiter|format|quotes|no-header|metrics|metric|"
+    "task|train|train-size|shots|eval|output|method|text|pair|label|labels|delimiter|format|quotes|no-header|"
+    "metrics|metric|"
     "overwrite|resume|seed|seeds|grid|core-watts|co2-per-kwh|bootstrap|confidence|threads|isa|device|json|"
     "epochs|lr|loss"; /* the last three are checked with the settings */
 
 static bool is_read(const char *name)
 {
-    const char *item;
-    size_t n;
-    for (size_t i = 0; ses_list_at(READ, i, &item, &n); i++)
-        if (ses_equal(item, n, name)) return true;
+    if (ses_list_has(READ, name)) return true;
     for (size_t i = 0; i < ses_classifier_option_table.n; i++)
         if (!strcmp(ses_classifier_option_table.opt[i].name, name)) return true;
     return false;

@@ -1,10 +1,11 @@
 /* The finetune command: options in cmd_finetune.c, one run in finetune_command.c, searches in
- * finetune_search.c. */
+ * finetune_search.c and search_halving.c. */
 #ifndef SES_CLI_FINETUNE_COMMAND_H
 #define SES_CLI_FINETUNE_COMMAND_H
 
 #include "cli/command.h"
 #include "cli/compute_args.h"
+#include "finetune_stages.h"
 #include "rank_args.h"
 #include "train_args.h"
 #include "tune/finetune_settings.h"
@@ -16,7 +17,11 @@ typedef struct ses_finetune_args {
     ses_compute_args compute;
     ses_rank_args ranks;
     ses_opt_list grid;
-    int64_t seeds;
+    int64_t seeds, trials, eta;
+    int search;                      /* ses_search_kind */
+    struct ses_train_budget *budget; /* not an option: part of a run of a search; NULL: the whole */
+    ses_stage_args stages;
+    const char *start; /* folder of the last stage, from which the run starts; NULL: --model or --config */
 } ses_finetune_args;
 
 bool ses_finetune_command(ses_call *c, ses_err *e);

@@ -126,6 +126,18 @@ static void on_evaluation(ses_train_monitor *m, const ses_training_event *ev)
     m->loss_count = 0;
 }
 
+/* Whether the run continues after an evaluation. */
+static bool is_within_budget(const ses_train_monitor *m, const ses_training_event *ev)
+{
+    ses_train_budget *b = m->budget;
+    if (!b || ev->kind != SES_TRAINING_EVALUATED) return true;
+    b->reached = b->updates ? ses_trainer_state(ev->trainer)->updates >= b->updates
+                            : ses_trainer_epoch(ev->trainer) >= b->epochs - 1e-9;
+    b->score = ev->metric;
+    b->metric = m->metric;
+    return !b->reached;
+}
+
 bool ses_train_monitor_on_event(void *monitor, const ses_training_event *ev)
 {
     ses_train_monitor *m = monitor;
@@ -144,7 +156,7 @@ bool ses_train_monitor_on_event(void *monitor, const ses_training_event *ev)
             fprintf(stderr, "%s%s\n", ev->is_warning ? "sesame: " : "", ev->text);
         break;
     }
-    return !ses_train_monitor_should_stop();
+    return is_within_budget(m, ev) && !ses_train_monitor_should_stop();
 }
 
 /* ---- summary ---- */

@@ -12,11 +12,22 @@
 #include "cli/ui/sparkline.h"
 #include "sesame/training.h"
 
+/* A run that stops at an evaluation and continues later, as in a search. */
+typedef struct ses_train_budget {
+    int64_t updates; /* the first evaluation after N updates stops the run; 0: after `epochs` */
+    double epochs;
+    bool reached;       /* result: it has stopped for this reason */
+    double score;       /* result: score of that evaluation */
+    const char *metric; /* its name; NULL: the loss */
+} ses_train_budget;
+
 typedef struct ses_train_monitor {
     const ses_term *term; /* stderr */
     bool quiet;           /* errors and warnings only */
     bool silent;          /* a rank other than 0: nothing */
     const char *metric;   /* score that selects the best checkpoint; NULL or "loss": the loss */
+
+    ses_train_budget *budget; /* NULL: none */
 
     double start, drawn; /* seconds: start of the run, last redraw */
     int64_t first_update, first_tokens;

@@ -1,5 +1,5 @@
 /* LM-BFF (Gao et al. 2021): a masked LM reads a pattern with an answered example of each label behind it. */
-#include "label_words.h"
+#include "verbalizer_search.h"
 
 /* The training examples become demonstrations of the patterns. */
 static bool add_demonstrations(ses_tune_run *r, ses_err *e)
@@ -20,7 +20,7 @@ static bool add_demonstrations(ses_tune_run *r, ses_err *e)
 
 static bool run(ses_tune_run *r, ses_err *e)
 {
-    if (r->plan.settings.search_words && !ses_label_words_search(r, e)) return false;
+    if (r->plan.settings.search_words && !ses_verbalizer_search(r, e)) return false;
     if (!add_demonstrations(r, e)) return false;
     r->how = (ses_few_shot){ .patterns = r->patterns };
     if (!r->o.run.steps) r->o.run.steps = r->plan.settings.member_steps;

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/str.h"
+#include "data/examples_sample.h"
 #include "train/checkpoint_dir.h"
 #include "train/settings_compare.h"
 #include "train/train_folder.h"
@@ -83,12 +84,23 @@ static bool read_unlabeled(ses_tune_run *r, const char *path, ses_err *e)
     return r->unlabeled != NULL;
 }
 
+/* Draws the training examples once: members and the final model then use all of theirs. */
+static bool draw_train(ses_tune_run *r, ses_err *e)
+{
+    ses_sample s = { r->o.train_size, r->o.shots, (uint64_t)r->o.run.seed };
+    if (!s.size && !s.shots) return true;
+    r->whole_train = r->train;
+    r->train = ses_examples_sample(r->whole_train, &s, e);
+    r->o.train_size = r->o.shots = 0;
+    return r->train || ses_wrap(e, "%s", r->o.train);
+}
+
 static bool read_data(ses_tune_run *r, ses_err *e)
 {
     const ses_tune_method *m = r->plan.method;
     const char *path = r->o.unlabeled;
     r->train = ses_data_open(&r->spec, r->o.train, NULL, e);
-    if (!r->train) return false;
+    if (!r->train || !draw_train(r, e)) return false;
     if (!ses_examples_check_learnable(r->train, e)) return ses_wrap(e, "%s", r->o.train);
     for (size_t i = 0; i < ses_examples_count(r->train); i++)
         if (ses_examples_at(r->train, i)->label < 0)
@@ -122,6 +134,7 @@ static bool check_options(const ses_tune_run *r, const ses_finetune_task *task, 
     if (m->length && o->run.epochs != ses_finetune_defaults().run.epochs)
         return ses_fail(e, SES_EUSAGE, "method %s has no epochs: --%s or --steps sets its length", m->name,
                         m->length);
+    if (o->n_also) return ses_fail(e, SES_EUSAGE, "method %s has one data set", m->name);
     if (o->teacher.model) return ses_fail(e, SES_EUSAGE, "method %s: leave out the teacher", m->name);
     return o->run.output || ses_fail(e, SES_EUSAGE, "method %s needs --output OUT", m->name);
 }
@@ -444,6 +457,7 @@ void ses_tune_run_free(ses_tune_run *r)
     ses_finetune_free(r->final);
     ses_examples_free(r->extra);
     ses_examples_free(r->train);
+    ses_examples_free(r->whole_train);
     ses_examples_free(r->unlabeled);
     ses_patterns_free(r->patterns);
     ses_arena_free(&r->mem);

@@ -3,17 +3,17 @@
  * then chosen label after label, twice, by the accuracy on the training texts; of equal ones the first.
  *
  * Nothing is trained. */
-#ifndef SES_TUNE_LABEL_WORDS_H
-#define SES_TUNE_LABEL_WORDS_H
+#ifndef SES_TUNE_VERBALIZER_SEARCH_H
+#define SES_TUNE_VERBALIZER_SEARCH_H
 
 #include "tune_method.h"
 
 /* score [texts, vocabulary]: log probabilities at the mask. allowed [vocabulary]: tokens that may be chosen.
  * Writes the token of each label to out [labels]; all differ. k: candidates of a label. */
-bool ses_label_words_choose(const float *score, const int32_t *label, size_t texts, size_t labels,
-                            size_t vocab, const uint8_t *allowed, size_t k, int32_t *out, ses_err *e);
+bool ses_word_choose(const float *score, const int32_t *label, size_t texts, size_t labels, size_t vocab,
+                     const uint8_t *allowed, size_t k, int32_t *out, ses_err *e);
 
 /* Replaces the verbalizers of r->patterns. */
-bool ses_label_words_search(ses_tune_run *r, ses_err *e);
+bool ses_verbalizer_search(ses_tune_run *r, ses_err *e);
 
 #endif

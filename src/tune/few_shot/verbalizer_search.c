@@ -1,5 +1,5 @@
-/* Search for the words of labels: see label_words.h. */
-#include "label_words.h"
+/* Search for the words of labels: see verbalizer_search.h. */
+#include "verbalizer_search.h"
 
 #include "base/alloc.h"
 #include "cloze_loss.h"
@@ -45,8 +45,8 @@ static void find_candidates(const float *score, const int32_t *label, size_t tex
     ses_top_k(mean, (int64_t)vocab, (int64_t)k, best);
 }
 
-bool ses_label_words_choose(const float *score, const int32_t *label, size_t texts, size_t labels,
-                            size_t vocab, const uint8_t *allowed, size_t k, int32_t *out, ses_err *e)
+bool ses_word_choose(const float *score, const int32_t *label, size_t texts, size_t labels, size_t vocab,
+                     const uint8_t *allowed, size_t k, int32_t *out, ses_err *e)
 {
     enum { PASSES = 2 };
     if (k < labels) k = labels; /* each label finds a token that the others do not have */
@@ -161,14 +161,14 @@ static bool search(ses_tune_run *r, ses_finetune *f, ses_err *e)
     for (size_t i = 0; i < texts; i++) label[i] = ses_examples_at(r->train, (size_t)f->train.row[i])->label;
     float *score = score_texts(f, vocab, e);
     bool ok = score &&
-              ses_label_words_choose(score, label, texts, t->n_labels, vocab, allowed,
-                                     (size_t)r->plan.settings.search_words, token, e) &&
+              ses_word_choose(score, label, texts, t->n_labels, vocab, allowed,
+                              (size_t)r->plan.settings.search_words, token, e) &&
               set_words(r, t, token, blank, e);
     ses_free(score);
     return ok;
 }
 
-bool ses_label_words_search(ses_tune_run *r, ses_err *e)
+bool ses_verbalizer_search(ses_tune_run *r, ses_err *e)
 {
     ses_few_shot how = { .patterns = r->patterns };
     ses_tune_member m = { .how = &how, .pattern = r->o.task.pattern, .seed = r->o.run.seed };

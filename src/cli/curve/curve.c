@@ -1,0 +1,145 @@
+/* Learning curves: data, folder, the whole command. */
+#include "curve.h"
+
+#include "base/alloc.h"
+#include "base/dir.h"
+#include "base/file.h"
+#include "base/json/json_helpers.h"
+#include "cli/train/command_text.h"
+#include "cli/train/train_monitor.h"
+#include "tune/finetune_data.h"
+
+#include <string.h>
+
+#define CURVE_FILE "curve.json"
+enum { FILE_MAX = 1 << 28 };
+
+/* Options that do not change the result of a cell. */
+static const char *const IRRELEVANT = "sizes|methods|seeds|output|resume|overwrite|jobs|keep-models|"
+                                      "confidence|json|threads|isa|device|core-watts|"
+                                      "co2-per-kwh";
+
+static bool read_data(ses_curve *v, ses_err *e)
+{
+    ses_finetune_task_options none = { 0 };
+    const ses_finetune_task *task;
+    ses_data_spec spec;
+    if (!ses_finetune_resolve_task(&v->a->data, &none, &task, &spec, e)) return false;
+    v->task_name = task->name;
+    v->metric = spec.best_metric;
+    v->lower_is_better = ses_metric_lower_is_better(v->metric);
+    v->train = ses_data_open(&spec, v->a->train, NULL, e);
+    if (!v->train) return false;
+    if (!ses_examples_check_learnable(v->train, e)) return ses_wrap(e, "%s", v->a->train);
+    ses_data_spec eval = ses_finetune_eval_spec(&none, task, &spec);
+    v->test = ses_data_open(&eval, v->a->eval, eval.kind == spec.kind ? v->train : NULL, e);
+    return v->test != NULL;
+}
+
+static bool describe(ses_curve *v, ses_err *e)
+{
+    const ses_command *cmd = v->c->command;
+    ses_buf line = { 0 };
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_buf_appendf(&line, "sesame %s", cmd->name);
+    ses_options_put_command_line(cmd->opt, cmd->n_opt, v->a, &line);
+    ses_json_begin_object(w);
+    ses_json_member_int(w, "train_examples", (int64_t)ses_examples_count(v->train));
+    ses_json_member_int(w, "eval_examples", (int64_t)ses_examples_count(v->test));
+    ses_options_put_members(cmd->opt, cmd->n_opt, v->a, w);
+    ses_json_end_object(w);
+    v->settings = ses_json_writer_take(w, NULL, e);
+    v->command = ses_buf_ok(&line, e) ? ses_strdup(line.data, e) : NULL;
+    ses_json_writer_free(w);
+    ses_buf_free(&line);
+    return v->settings && v->command;
+}
+
+/* ---- the folder ---- */
+
+static bool note_entry(void *ctx, const char *name)
+{
+    *(bool *)ctx |= strcmp(name, ".lock") != 0;
+    return true;
+}
+
+static bool check_earlier(const ses_curve *v, ses_err *e)
+{
+    const char *out = v->a->output;
+    char *path = ses_path_join(out, CURVE_FILE, e);
+    if (!path) return false;
+    ses_json_doc *was = ses_path_exists(path) ? ses_json_load_object(path, FILE_MAX, e) : NULL;
+    const ses_json *settings = was ? ses_json_get(ses_json_root(was), "settings") : NULL;
+    bool ok = settings || (e && e->code) || ses_fail(e, SES_EIO, "%s: no " CURVE_FILE " to resume from", out);
+    ok = ok && settings &&
+         ses_settings_check(settings, v->settings, IRRELEVANT, out, "--overwrite repeats all cells", e);
+    ses_json_free(was);
+    ses_free(path);
+    return ok;
+}
+
+static bool open_output(ses_curve *v, ses_err *e)
+{
+    const ses_curve_args *a = v->a;
+    bool full = false;
+    if (a->resume && a->overwrite)
+        return ses_fail(e, SES_EUSAGE, "--resume continues a curve, --overwrite replaces it: set one");
+    v->cells = ses_path_join(a->output, "cells", e);
+    if (!v->cells) return false;
+    if (ses_path_exists(a->output)) {
+        if (!ses_dir_each(a->output, note_entry, &full, e)) return false;
+        if (full && !a->overwrite && !a->resume)
+            return ses_fail(e, SES_EIO,
+                            "%s: not empty: --resume continues its curve, --overwrite replaces it",
+                            a->output);
+        if (full && a->resume && !check_earlier(v, e)) return false;
+        if (a->overwrite && ses_path_is_dir(v->cells)) ses_ladder_remove(v->cells);
+    }
+    return ses_dir_make(v->cells, e);
+}
+
+/* ---- the command ---- */
+
+static bool run(ses_curve *v, bool *stopped, ses_err *e)
+{
+    v->n_seeds = (size_t)v->a->seeds;
+    v->cell = ses_alloc_array(v->n_sizes * v->n_methods * v->n_seeds, sizeof *v->cell, e);
+    ses_dir_lock *lock = v->cell && open_output(v, e) ? ses_dir_lock_new(v->a->output, e) : NULL;
+    if (!lock) return false;
+    bool ok = (v->a->resume || ses_curve_write_json(v, e)) && ses_curve_run_cells(v, stopped, e) &&
+              ses_curve_write_json(v, e) && ses_curve_show(v, e);
+    ses_dir_lock_free(lock);
+    return ok;
+}
+
+static void curve_free(ses_curve *v)
+{
+    ses_examples_free(v->train);
+    ses_examples_free(v->test);
+    ses_device_free(v->dev);
+    ses_free(v->method);
+    ses_free(v->size);
+    ses_free(v->cell);
+    ses_free(v->cells);
+    ses_free(v->settings);
+    ses_free(v->command);
+}
+
+bool ses_curve_command(ses_call *c, ses_err *e)
+{
+    ses_curve v = { .c = c, .a = c->args };
+    bool stopped = false;
+    ses_train_monitor_catch_signals();
+    bool ok = read_data(&v, e) && ses_curve_choose_methods(&v, e) && ses_curve_choose_sizes(&v, e) &&
+              describe(&v, e) && run(&v, &stopped, e);
+    if (ok && stopped) {
+        fprintf(stderr, "stopped; the same command with --resume continues\n");
+        ok = false; /* main exits with the code of the signal */
+    } else if (ok && !ses_curve_has_score(&v)) {
+        fprintf(stderr, "sesame: no cell has a score\n");
+        ok = false;
+    }
+    curve_free(&v);
+    return ok;
+}

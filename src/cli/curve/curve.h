@@ -1,0 +1,109 @@
+/* `sesame curve`: learning curves, scores of methods by the number of training examples. A cell is one run: a
+ * method, a size, a seed. Each writes cells/NAME.json, from which the table is made; so finished cells need
+ * not run again.
+ *
+ * Ownership: a ses_curve owns its data and results, arguments are borrowed. One thread; --jobs forks. */
+#ifndef SES_CLI_CURVE_H
+#define SES_CLI_CURVE_H
+
+#include "cli/ladder/ladder.h"
+#include "metric/student_t.h"
+
+typedef struct ses_curve_args {
+    ses_data_options data;
+    ses_compute_args compute;
+    const char *model, *train, *eval, *sizes, *methods, *output, *vectors;
+    ses_opt_list set; /* "METHOD:OPTION=VALUE" */
+    bool per_class, keep_models, resume, overwrite;
+    int64_t seed, seeds, least_updates, batch_size, max_length, jobs;
+    double epochs, lr, confidence;
+    ses_energy_args energy;
+} ses_curve_args;
+
+typedef enum { SES_METHOD_MODEL, SES_METHOD_NEW, SES_METHOD_CLASSIFIER } ses_method_kind;
+
+/* A line of curve_methods.def. */
+typedef struct ses_curve_method {
+    const char *name, *summary, *tasks;
+    ses_method_kind kind;
+    bool seeded;
+    const char *options;
+    const ses_rung *rung; /* instead of options; NULL: none */
+} ses_curve_method;
+
+typedef struct ses_curve_cell {
+    bool done;
+    char failed[200]; /* why it has no score; "": it was not run, or is done */
+    double score, train_seconds, joules;
+    int64_t examples;
+} ses_curve_cell;
+
+/* Cells of one method and size. */
+typedef struct ses_curve_point {
+    ses_mean_interval score;
+    double train_seconds, joules; /* means */
+    int64_t examples;
+} ses_curve_point;
+
+/* The method to use for a size. */
+typedef struct ses_curve_choice {
+    size_t method, best; /* SIZE_MAX: no method has a score; best: with the best mean */
+    size_t within_noise; /* methods that may be as good as the best, itself included */
+    bool known;          /* differences have intervals: at least two seeds */
+} ses_curve_choice;
+
+typedef struct ses_curve {
+    ses_call *c;
+    const ses_curve_args *a;
+    ses_device *dev; /* for rungs; the first one opens it */
+    const char *task_name, *metric;
+    bool lower_is_better;
+    ses_examples *train, *test;
+    const ses_curve_method **method;
+    int64_t *size; /* examples, or of each class; 0: all. Ascending, 0 last */
+    size_t n_methods, n_sizes, n_seeds;
+    ses_curve_cell *cell; /* [n_sizes, n_methods, n_seeds] */
+    char *cells;          /* folder */
+    char *settings;       /* JSON object, for curve.json */
+    char *command;        /* the command line */
+} ses_curve;
+
+/* curve_methods.c */
+/* The method of this name for a task; NULL: unknown, or for other tasks (SES_EUSAGE). */
+const ses_curve_method *ses_curve_method_find(const char *name, size_t n, const char *task, ses_err *e);
+bool ses_curve_choose_methods(ses_curve *v, ses_err *e); /* --methods, --set */
+/* Trains on `train`, the sample of this size and seed, and evaluates, into folder dir. *stopped: by a
+ * signal. */
+bool ses_curve_run_method(ses_curve *v, const ses_curve_method *m, int64_t size, int64_t seed,
+                          ses_examples *train, const char *dir, bool *stopped, ses_err *e);
+
+/* curve_sizes.c */
+/* Parses "8,16,...,all" into out [max]: "..." doubles up to the next number, before `all` up to `limit`.
+ * Sorted; 0 is `all`. Fails for other words and repeated numbers. */
+bool ses_curve_sizes_parse(const char *text, int64_t limit, int64_t *out, size_t max, size_t *n, ses_err *e);
+bool ses_curve_choose_sizes(ses_curve *v, ses_err *e); /* --sizes */
+
+/* curve_cells.c */
+ses_curve_cell *ses_curve_cell_at(const ses_curve *v, size_t size, size_t method, size_t seed);
+/* Number of seeds a method runs with: one if nothing depends on the seed. */
+size_t ses_curve_seeds_of(const ses_curve *v, size_t size, size_t method);
+const char *ses_curve_size_text(int64_t size, char buf[24]); /* "32", "all" */
+/* Reads a file of cells/; false: not finished, or not a file of a cell. */
+bool ses_curve_cell_read(ses_curve_cell *out, const char *path);
+/* Runs the unfinished cells, --jobs at a time; *stopped: by a signal. */
+bool ses_curve_run_cells(ses_curve *v, bool *stopped, ses_err *e);
+
+/* curve_choice.c */
+ses_curve_point ses_curve_point_of(const ses_curve *v, size_t size, size_t method);
+/* The cheapest method whose paired difference to the best mean has an interval that contains 0. */
+ses_curve_choice ses_curve_choose(const ses_curve *v, size_t size);
+
+/* curve_show.c */
+bool ses_curve_has_score(const ses_curve *v);
+bool ses_curve_write_json(const ses_curve *v, ses_err *e); /* curve.json */
+bool ses_curve_show(const ses_curve *v, ses_err *e);       /* table and plot, curve.svg, curve.html */
+
+/* curve.c: the whole command. */
+bool ses_curve_command(ses_call *c, ses_err *e);
+
+#endif

@@ -1,0 +1,251 @@
+/* Methods of a learning curve: the list, their options, one run. */
+#include "curve.h"
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "base/suggest.h"
+#include "cli/train/finetune_command.h"
+
+#include <string.h>
+
+static const ses_curve_method methods[] = {
+#define SES_METHOD(name_, tasks_, kind_, seeded_, options_, summary_) \
+    { name_, summary_, tasks_, SES_METHOD_##kind_, seeded_, options_, NULL },
+#define SES_METHOD_RUNG(name_, rung_, summary_) \
+    { name_, summary_, "classify", SES_METHOD_MODEL, true, NULL, &ses_rung_##rung_ },
+#include "curve_methods.def"
+#undef SES_METHOD
+#undef SES_METHOD_RUNG
+};
+
+/* ---- selection ---- */
+
+static bool is_for(const ses_curve_method *m, const char *task)
+{
+    return !m->tasks || ses_list_has(m->tasks, task);
+}
+
+/* Name i of the methods for a task. */
+static const char *name_at(const void *task, size_t i)
+{
+    for (size_t k = 0; k < SES_LEN(methods); k++)
+        if (is_for(&methods[k], task) && !i--) return methods[k].name;
+    return NULL;
+}
+
+const ses_curve_method *ses_curve_method_find(const char *name, size_t n, const char *task, ses_err *e)
+{
+    char what[80];
+    for (size_t i = 0; i < SES_LEN(methods); i++)
+        if (ses_equal(name, n, methods[i].name) && is_for(&methods[i], task)) return &methods[i];
+    snprintf(what, sizeof what, "method of the task %s", task);
+    ses_fail_unknown(e, SES_EUSAGE, what, (ses_string){ name, n }, name_at, task);
+    return NULL;
+}
+
+static bool add(ses_curve *v, const ses_curve_method *m, ses_err *e)
+{
+    for (size_t i = 0; i < v->n_methods; i++)
+        if (v->method[i] == m) return ses_fail(e, SES_EUSAGE, "--methods: %s is given twice", m->name);
+    v->method[v->n_methods++] = m;
+    return true;
+}
+
+/* Every --set names a method that runs by options, and an option with a value that fits. */
+static bool check_settings(const ses_curve *v, ses_err *e);
+
+bool ses_curve_choose_methods(ses_curve *v, ses_err *e)
+{
+    const char *list = v->a->methods;
+    bool ok = true;
+    v->method = ses_alloc_array(SES_LEN(methods), sizeof *v->method, e);
+    if (!v->method) return false;
+    for (size_t i = 0; !list && i < SES_LEN(methods); i++)
+        if (is_for(&methods[i], v->task_name)) v->method[v->n_methods++] = &methods[i];
+    for (; ok && list; list = list[strcspn(list, ",")] ? list + strcspn(list, ",") + 1 : NULL) {
+        const ses_curve_method *m = ses_curve_method_find(list, strcspn(list, ","), v->task_name, e);
+        ok = m && add(v, m, e);
+    }
+    if (!ok) return ses_wrap(e, "--methods");
+    return check_settings(v, e);
+}
+
+/* ---- options ---- */
+
+/* Sets "NAME=VALUE" of n bytes. The value is copied to mem: options borrow it. */
+static bool set_option(ses_finetune_args *x, const char *text, size_t n, ses_arena *mem, ses_err *e)
+{
+    const ses_command *c = &ses_command_finetune;
+    ses_opt o;
+    char *name = ses_arena_strndup(mem, text, n, e), *value = name ? strchr(name, '=') : NULL, from[80];
+    if (!name) return false;
+    if (!value) return ses_fail(e, SES_EUSAGE, "\"%s\": expected OPTION=VALUE", ses_quoted_of(text, n).s);
+    *value++ = 0;
+    if (!ses_opt_find(c->opt, c->n_opt, name, "finetune", &o, e)) return false;
+    if (ses_list_has("task|train|eval|output|resume|overwrite|grid|seeds|seed|train-size|shots|json", o.name))
+        return ses_fail(e, SES_EUSAGE, "--%s is the same for all methods", o.name);
+    snprintf(from, sizeof from, "--%s", o.name);
+    return ses_opt_set(&o, x, from, value, e);
+}
+
+/* Options of the line in curve_methods.def, then options of --set. */
+static bool apply(const ses_curve *v, const ses_curve_method *m, ses_finetune_args *x, ses_arena *mem,
+                  ses_err *e)
+{
+    size_t len = strlen(m->name);
+    for (const char *at = m->options; *at;) {
+        size_t n = strcspn(at, " ");
+        if (n && !set_option(x, at, n, mem, e)) return ses_wrap(e, "method %s", m->name);
+        at += n + (at[n] == ' ');
+    }
+    for (size_t i = 0; i < v->a->set.n; i++) {
+        const char *s = v->a->set.item[i];
+        if (strncmp(s, m->name, len) || s[len] != ':') continue;
+        if (!set_option(x, s + len + 1, strlen(s + len + 1), mem, e)) return ses_wrap(e, "--set %s", m->name);
+    }
+    return true;
+}
+
+/* The options of a run; examples: their number. */
+static bool make_args(const ses_curve *v, const ses_curve_method *m, size_t examples, ses_finetune_args *x,
+                      ses_arena *mem, ses_err *e)
+{
+    const ses_curve_args *a = v->a;
+    const ses_command *c = &ses_command_finetune;
+    *x = (ses_finetune_args){ 0 };
+    if (!ses_opt_defaults(c->opt, c->n_opt, x, e)) return false;
+    ses_training_options *r = &x->s.train.run;
+    x->s.o.data = a->data;
+    x->s.o.train = a->train;
+    x->s.o.eval = a->eval;
+    x->compute = a->compute;
+    x->compute.json = false;
+    x->s.train.energy = a->energy;
+    if (m->kind == SES_METHOD_MODEL) x->s.o.model = a->model;
+    if (m->kind == SES_METHOD_CLASSIFIER)
+        x->compute.dtype = 0;
+    else {
+        r->epochs = a->epochs;
+        r->lr = a->lr;
+        r->batch_size = a->batch_size;
+        r->eval_every = r->save_every = -1; /* the evaluation data select no checkpoint */
+        x->s.o.task.max_length = a->max_length;
+    }
+    if (!apply(v, m, x, mem, e)) return false;
+    if (m->kind == SES_METHOD_NEW) x->s.train.has_lr = true; /* not the default of taggers */
+    if (m->kind != SES_METHOD_CLASSIFIER) r->steps = ses_least_updates(r, examples, a->least_updates);
+    return true;
+}
+
+static void free_args(ses_finetune_args *x)
+{
+    ses_opt_free(ses_command_finetune.opt, ses_command_finetune.n_opt, x);
+}
+
+static bool check_settings(const ses_curve *v, ses_err *e)
+{
+    ses_arena mem = { 0 };
+    ses_finetune_args x;
+    bool ok = true;
+    for (size_t i = 0; ok && i < v->a->set.n; i++) {
+        const char *s = v->a->set.item[i];
+        size_t n = strcspn(s, ":"), k = 0;
+        while (k < v->n_methods && !ses_equal(s, n, v->method[k]->name)) k++;
+        if (!s[n] || k == v->n_methods)
+            ok = ses_fail(e, SES_EUSAGE, "--set %s: expected METHOD:OPTION=VALUE with a method of this curve",
+                          s);
+        else if (v->method[k]->rung)
+            ok = ses_fail(e, SES_EUSAGE, "--set %s: %s has no options of finetune", s, v->method[k]->name);
+    }
+    for (size_t k = 0; ok && k < v->n_methods; k++) {
+        if (v->method[k]->rung) continue;
+        ok = make_args(v, v->method[k], 1, &x, &mem, e);
+        free_args(&x);
+    }
+    ses_arena_free(&mem);
+    return ok;
+}
+
+/* ---- one run ---- */
+
+static bool note_checkpoint(void *ctx, const char *name)
+{
+    *(bool *)ctx |= !strncmp(name, "checkpoint-", 11);
+    return true;
+}
+
+static bool run_options(ses_curve *v, const ses_curve_method *m, int64_t size, int64_t seed, size_t examples,
+                        const char *dir, bool *stopped, ses_err *e)
+{
+    ses_arena mem = { 0 };
+    ses_finetune_args x;
+    ses_call quiet = *v->c;
+    quiet.quiet = true;
+    bool ok = make_args(v, m, examples, &x, &mem, e);
+    if (ok) {
+        ses_training_options *r = &x.s.train.run;
+        *(v->a->per_class ? &x.s.o.shots : &x.s.o.train_size) = size;
+        r->seed = seed;
+        r->output = dir;
+        if (m->kind != SES_METHOD_CLASSIFIER && ses_path_is_dir(dir))
+            ses_dir_each(dir, note_checkpoint, &r->resume, NULL);
+        r->overwrite = !r->resume;
+        ok = ses_finetune_one(&quiet, &x, true, stopped, e);
+    }
+    free_args(&x);
+    ses_arena_free(&mem);
+    return ok;
+}
+
+static bool run_rung(ses_curve *v, const ses_rung *rung, int64_t seed, ses_examples *train, const char *dir,
+                     ses_err *e)
+{
+    const ses_curve_args *a = v->a;
+    char why[300] = "";
+    ses_call quiet = *v->c;
+    quiet.quiet = true;
+    ses_ladder_args la = { .data = a->data,
+                           .compute = a->compute,
+                           .model = a->model,
+                           .vectors = a->vectors,
+                           .resume = true, /* continues from a checkpoint, if there is one */
+                           .seed = seed,
+                           .seeds = 1,
+                           .max_length = a->max_length,
+                           .confidence = a->confidence,
+                           .epochs = a->epochs,
+                           .lr = a->lr,
+                           .energy = a->energy };
+    ses_ladder l = { .c = &quiet,
+                     .a = &la,
+                     .task = a->data.task,
+                     .train_name = a->train,
+                     .test_name = a->eval,
+                     .train = train,
+                     .test = v->test,
+                     .metric = v->metric,
+                     .lower_is_better = v->lower_is_better,
+                     .settings = v->settings,
+                     .command = v->command,
+                     .last_weights = true,
+                     .least_updates = a->least_updates };
+    ses_device_options d = ses_compute_device_options(&a->compute);
+    if (!v->dev && !(v->dev = ses_device_open(a->compute.device, &d, e))) return false;
+    l.dev = v->dev;
+    if (rung->unavailable && rung->unavailable(&l, why, sizeof why)) return ses_fail(e, SES_EARG, "%s", why);
+    l.root = ses_path_join(dir, ".work", e); /* temporary files of the rung */
+    bool ok = l.root && ses_dir_make(l.root, e) && rung->run(&l, rung, dir, seed, e);
+    if (l.root) ses_ladder_remove(l.root);
+    ses_free(l.root);
+    return ok;
+}
+
+bool ses_curve_run_method(ses_curve *v, const ses_curve_method *m, int64_t size, int64_t seed,
+                          ses_examples *train, const char *dir, bool *stopped, ses_err *e)
+{
+    *stopped = false;
+    return m->rung ? run_rung(v, m->rung, seed, train, dir, e)
+                   : run_options(v, m, size, seed, ses_examples_count(train), dir, stopped, e);
+}

@@ -1,0 +1,266 @@
+/* Results of a learning curve: tables and plot on the terminal, as SVG, HTML and JSON. */
+#include "curve.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/json/json_helpers.h"
+#include "base/number_text.h"
+#include "cli/ui/report_output.h"
+#include "cli/ui/show_values.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Scores are shown in percent, unless they are losses. */
+static double scale_of(const ses_curve *v) { return v->lower_is_better ? 1 : 100; }
+
+/* ---- JSON ---- */
+
+static void put_point(const ses_curve *v, size_t size, size_t method, ses_json_writer *w)
+{
+    ses_curve_point p = ses_curve_point_of(v, size, method);
+    ses_json_begin_object(w);
+    ses_json_member_string(w, "method", v->method[method]->name);
+    v->size[size] ? ses_json_member_int(w, "size", v->size[size]) : ses_json_member_string(w, "size", "all");
+    ses_json_member_int(w, "examples", p.examples);
+    ses_json_member_int(w, "runs", (int64_t)p.score.n);
+    ses_json_member_real(w, "mean", p.score.mean);
+    ses_json_member_real(w, "deviation", p.score.deviation);
+    ses_json_member_real(w, "low", p.score.low);
+    ses_json_member_real(w, "high", p.score.high);
+    ses_json_member_real(w, "train_seconds", p.train_seconds);
+    ses_json_member_real(w, "train_joules", p.joules);
+    ses_json_member_array(w, "scores");
+    for (size_t k = 0; k < ses_curve_seeds_of(v, size, method); k++) {
+        const ses_curve_cell *x = ses_curve_cell_at(v, size, method, k);
+        x->done ? ses_json_put_real(w, x->score) : ses_json_put_null(w);
+    }
+    ses_json_end_array(w);
+    for (size_t k = 0; k < ses_curve_seeds_of(v, size, method); k++) {
+        const ses_curve_cell *x = ses_curve_cell_at(v, size, method, k);
+        if (!*x->failed) continue;
+        ses_json_member_string(w, "failed", x->failed);
+        break;
+    }
+    ses_json_end_object(w);
+}
+
+static void put_choice(const ses_curve *v, size_t size, ses_json_writer *w)
+{
+    ses_curve_choice c = ses_curve_choose(v, size);
+    if (c.method == SIZE_MAX) return;
+    ses_json_begin_object(w);
+    v->size[size] ? ses_json_member_int(w, "size", v->size[size]) : ses_json_member_string(w, "size", "all");
+    ses_json_member_string(w, "method", v->method[c.method]->name);
+    ses_json_member_string(w, "best_mean", v->method[c.best]->name);
+    ses_json_member_int(w, "within_noise", (int64_t)c.within_noise);
+    ses_json_member_bool(w, "differences_known", c.known);
+    ses_json_end_object(w);
+}
+
+static void put_all(const ses_curve *v, ses_json_writer *w)
+{
+    ses_json_doc *settings = ses_json_parse(v->settings, strlen(v->settings), NULL);
+    ses_json_begin_object(w);
+    ses_json_put_key(w, "settings");
+    settings ? ses_json_put_value(w, ses_json_root(settings)) : ses_json_put_null(w);
+    ses_json_free(settings);
+    ses_json_member_string(w, "command", v->command);
+    ses_json_member_string(w, "metric", v->metric);
+    ses_json_member_bool(w, "lower_is_better", v->lower_is_better);
+    ses_json_member_real(w, "confidence", v->a->confidence);
+    ses_json_member_array(w, "points");
+    for (size_t s = 0; s < v->n_sizes; s++)
+        for (size_t m = 0; m < v->n_methods; m++) put_point(v, s, m, w);
+    ses_json_end_array(w);
+    ses_json_member_array(w, "recommended");
+    for (size_t s = 0; s < v->n_sizes; s++) put_choice(v, s, w);
+    ses_json_end_array(w);
+    ses_json_end_object(w);
+}
+
+bool ses_curve_write_json(const ses_curve *v, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(2, e);
+    if (w) put_all(v, w);
+    return w && ses_json_writer_save(w, v->a->output, "curve.json", true, e);
+}
+
+/* ---- tables ---- */
+
+/* Number of examples of a size, by any method: of `all` the whole file. */
+static int64_t examples_of(const ses_curve *v, size_t size)
+{
+    return v->size[size] ? v->size[size] : (int64_t)ses_examples_count(v->train);
+}
+
+static void put_scores(const ses_curve *v, ses_report *r)
+{
+    ses_buf columns = { 0 };
+    char text[24];
+    ses_buf_puts(&columns, "method");
+    for (size_t s = 0; s < v->n_sizes; s++)
+        ses_buf_appendf(&columns, "|>%s", ses_curve_size_text(v->size[s], text));
+    ses_figure *t =
+        ses_buf_ok(&columns, NULL) ? ses_report_table(r, "Scores by examples", columns.data) : NULL;
+    for (size_t m = 0; m < v->n_methods; m++) {
+        ses_figure_cell(t, "%s", v->method[m]->name);
+        for (size_t s = 0; s < v->n_sizes; s++) {
+            ses_mean_interval x = ses_curve_point_of(v, s, m).score;
+            double half = 0.5 * (x.high - x.low) * scale_of(v), mean = x.mean * scale_of(v);
+            if (!x.n)
+                ses_figure_cell(t, "-");
+            else if (isnan(half))
+                ses_figure_cell(t, "%.1f", mean);
+            else
+                ses_figure_cell(t, "%.1f +-%.1f", mean, half);
+        }
+    }
+    ses_buf_free(&columns);
+}
+
+static void put_reason(const ses_curve *v, const ses_curve_choice *c, ses_figure *t)
+{
+    if (!c->known)
+        ses_figure_cell(t, "best of one run each");
+    else if (c->within_noise == 1)
+        ses_figure_cell(t, v->n_methods > 1 ? "better than the others" : "the only method");
+    else
+        ses_figure_cell(t, "cheapest of %zu in noise", c->within_noise);
+}
+
+static void put_choices(const ses_curve *v, ses_report *r)
+{
+    char columns[160], text[24], time[SES_NUMBER_TEXT];
+    snprintf(columns, sizeof columns, ">%s|method|>%s|>%g %% interval|>training|reason",
+             v->a->per_class ? "of each class" : "examples", v->metric, v->a->confidence);
+    ses_figure *t = ses_report_table(r, "Recommended", columns);
+    for (size_t s = 0; s < v->n_sizes; s++) {
+        ses_curve_choice c = ses_curve_choose(v, s);
+        if (c.method == SIZE_MAX) continue;
+        ses_curve_point p = ses_curve_point_of(v, s, c.method);
+        ses_figure_cell(t, "%s", ses_curve_size_text(v->size[s], text));
+        ses_figure_cell(t, "%s", v->method[c.method]->name);
+        ses_figure_cell(t, "%.1f", scale_of(v) * p.score.mean);
+        isnan(p.score.low)
+            ? ses_figure_cell(t, "-")
+            : ses_figure_cell(t, "%.1f to %.1f", scale_of(v) * p.score.low, scale_of(v) * p.score.high);
+        ses_figure_cell(t, "%s", ses_elapsed_text(time, p.train_seconds));
+        put_reason(v, &c, t);
+    }
+}
+
+/* ---- plot ---- */
+
+static void put_line(const ses_curve *v, size_t method, double *buf, ses_figure *f)
+{
+    double *x = buf, *y = x + v->n_sizes, *low = y + v->n_sizes, *high = low + v->n_sizes;
+    int64_t n = 0;
+    bool band = false;
+    for (size_t s = 0; s < v->n_sizes; s++) {
+        ses_mean_interval p = ses_curve_point_of(v, s, method).score;
+        if (!p.n) continue;
+        x[n] = (double)examples_of(v, s);
+        y[n] = scale_of(v) * p.mean;
+        low[n] = isnan(p.low) ? y[n] : scale_of(v) * p.low;
+        high[n] = isnan(p.high) ? y[n] : scale_of(v) * p.high;
+        if (!v->lower_is_better) high[n] = fmin(high[n], 100); /* no score is above 1 */
+        band |= !isnan(p.low);
+        n++;
+    }
+    ses_figure_line(f, &(ses_figure_series){ .name = v->method[method]->name,
+                                             .n = n,
+                                             .x = x,
+                                             .y = y,
+                                             .low = band ? low : NULL,
+                                             .high = band ? high : NULL });
+}
+
+static bool put_plot(const ses_curve *v, ses_report *r, ses_err *e)
+{
+    char label[80];
+    double *buf = ses_alloc_array(4 * v->n_sizes, sizeof *buf, e);
+    if (!buf) return false;
+    snprintf(label, sizeof label, "%s%s", v->metric, v->lower_is_better ? "" : " x 100");
+    ses_figure *f =
+        ses_report_lines(r, "Learning curves",
+                         v->a->per_class ? "training examples of each class" : "training examples", label);
+    ses_figure_log_x(f);
+    for (size_t m = 0; m < v->n_methods; m++) put_line(v, m, buf, f);
+    ses_free(buf);
+    return true;
+}
+
+static void put_notes(const ses_curve *v, ses_report *r)
+{
+    char text[24];
+    if (v->n_seeds > 1)
+        ses_report_note(
+            r,
+            "+- is half the %g %% interval of the mean over %zu seeds (Student's t); a seed draws the "
+            "examples, the same for all methods, and the first weights.",
+            v->a->confidence, v->n_seeds);
+    else
+        ses_report_note(r, "One seed: no intervals. --seeds 5 measures the noise.");
+    ses_report_note(
+        r, "Every run has a fixed number of updates; the evaluation data select neither checkpoint nor "
+           "setting.");
+    if (!v->size[v->n_sizes - 1]) ses_report_note(r, "all: %zu examples.", ses_examples_count(v->train));
+    for (size_t m = 0; m < v->n_methods; m++)
+        for (size_t s = 0; s < v->n_sizes; s++)
+            for (size_t k = 0; k < ses_curve_seeds_of(v, s, m); k++)
+                if (*ses_curve_cell_at(v, s, m, k)->failed)
+                    ses_report_note(r, "%s with %s examples, seed %lld, has no score: %s.",
+                                    v->method[m]->name, ses_curve_size_text(v->size[s], text),
+                                    (long long)v->a->seed + (long long)k,
+                                    ses_curve_cell_at(v, s, m, k)->failed);
+}
+
+bool ses_curve_has_score(const ses_curve *v)
+{
+    for (size_t i = 0; i < v->n_sizes * v->n_methods * v->n_seeds; i++)
+        if (v->cell[i].done) return true;
+    return false;
+}
+
+/* ---- output ---- */
+
+static bool print_json(const ses_curve *v, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (w) put_all(v, w);
+    return w && ses_json_writer_print(w, e);
+}
+
+static bool fill(const ses_curve *v, ses_report *r, ses_err *e)
+{
+    ses_report_set_title(r, "Learning curves: %s", ses_path_name_of(v->a->train).s);
+    put_all(v, ses_report_json(r));
+    if (ses_curve_has_score(v)) {
+        put_scores(v, r);
+        put_choices(v, r);
+        if (!put_plot(v, r, e)) return false;
+    }
+    put_notes(v, r);
+    return ses_report_ok(r, e);
+}
+
+bool ses_curve_show(const ses_curve *v, ses_err *e)
+{
+    ses_report_head h = { .analysis = "curve",
+                          .title = "learning curves",
+                          .model = v->a->model,
+                          .command = v->command,
+                          .settings = v->settings,
+                          .seed = (uint64_t)v->a->seed };
+    ses_report *r = ses_report_new(e);
+    char *svg = ses_path_join(v->a->output, "curve.svg", e),
+         *html = ses_path_join(v->a->output, "curve.html", e);
+    bool ok = r && svg && html && fill(v, r, e) &&
+              ses_report_write_files(r, &h, ses_curve_has_score(v) ? svg : NULL, html, e) &&
+              (v->a->compute.json ? print_json(v, e) : ses_report_print(r, &v->c->out, e));
+    ses_free(svg);
+    ses_free(html);
+    ses_report_free(r);
+    return ok;
+}

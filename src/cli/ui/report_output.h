@@ -1,0 +1,14 @@
+/* Reports of commands: on the terminal and in files. Everything is borrowed; main thread only. */
+#ifndef SES_CLI_REPORT_OUTPUT_H
+#define SES_CLI_REPORT_OUTPUT_H
+
+#include "analysis/report.h"
+#include "term.h"
+
+/* Writes the picture and the page, replacing files; a path may be NULL. */
+bool ses_report_write_files(ses_report *r, const ses_report_head *h, const char *svg, const char *html,
+                            ses_err *e);
+/* Draws the figures on stdout, whose terminal is t. */
+bool ses_report_print(const ses_report *r, const ses_term *t, ses_err *e);
+
+#endif

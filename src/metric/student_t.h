@@ -1,0 +1,21 @@
+/* Confidence intervals of means by Student's t distribution. Pure functions. */
+#ifndef SES_METRIC_STUDENT_T_H
+#define SES_METRIC_STUDENT_T_H
+
+#include <stddef.h>
+
+/* P(T <= t) with df degrees of freedom, df > 0. */
+double ses_student_t_cdf(double t, double df);
+/* The t with P(T <= t) = p; infinite at p = 0 and 1, NaN outside or for df <= 0. */
+double ses_student_t_quantile(double p, double df);
+
+/* Mean of n independent values with its interval; fewer than two values: deviation, low and high are NaN. */
+typedef struct ses_mean_interval {
+    size_t n;
+    double mean, deviation; /* deviation: the squares are divided by n - 1 */
+    double low, high;
+} ses_mean_interval;
+/* level: 0.95. */
+ses_mean_interval ses_mean_interval_of(const double *x, size_t n, double level);
+
+#endif

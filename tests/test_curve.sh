@@ -1,0 +1,132 @@
+#!/bin/sh
+# curve: cells, table, files, nested samples, resume, interruption, jobs, refusals.
+# Usage: test_curve.sh BUILD_DIR, from the source folder.
+. tests/finetune_fixture.sh
+
+# shellcheck disable=SC2086
+ok "a model" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --epochs 1 -o "$tmp/model"
+rm -f "$tmp/model/run.json"
+
+curve() { "$sesame" curve --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" -m "$tmp/model" --threads 1 --lr 3e-3 --least-updates 20 "$@"; }
+points() { grep -o '"mean": [-0-9.e]*' "$1" | wc -l; }
+number() { sed -n "s/^ *\"$1\": \([-0-9.e]*\).*/\1/p" "$2" | head -1; }
+
+ok "curve" exits 0 curve -o "$tmp/a" --methods nb,logreg,finetune,lora --sizes 4,16,all --seeds 3
+ok "a row each" test "$(grep -c '^\(nb\|logreg\|finetune\|lora\) .* +-' "$tmp/out")" -ge 4
+ok "recommendations" test "$(grep -c '^ *\(4\|16\|all\)  [a-z]* .* to .*s  ' "$tmp/out")" -ge 2
+ok "how" out_has 'half the 95 % interval of the mean over 3 seeds'
+ok "nothing is tuned" out_has 'select neither'
+ok "the cells" test "$(ls "$tmp/a/cells" | wc -l)" = 32 # all: nb and logreg do not depend on the seed
+ok "no models" test -z "$(find "$tmp/a/cells" -mindepth 1 -type d)"
+ok "results during the run" err_has '^\[32/32\] lora,size=all,seed=44: accuracy [01]\.'
+ok "a picture" grep -q '<svg.*Learning curves: train.tsv' "$tmp/a/curve.svg"
+ok "a page" grep -q '<html' "$tmp/a/curve.html"
+ok "twelve points" test "$(points "$tmp/a/curve.json")" = 12
+ok "words are enough" above "$(number score "$tmp/a/cells/finetune,size=all,seed=42.json")" 0.99
+ok "its examples" test "$(number examples "$tmp/a/cells/finetune,size=16,seed=42.json")" = 16
+
+# A cell is a run of finetune.
+# shellcheck disable=SC2086
+ok "the same run" exits 0 "$sesame" finetune -m "$tmp/model" --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" --threads 1 --lr 3e-3 --batch-size 16 \
+    --max-length 128 --eval-every -1 --steps 20 --train-size 16 --seed 43 -o "$tmp/same"
+ok "the same score" test "$(score eval_accuracy "$tmp/same/all_results.json")" = "$(number score "$tmp/a/cells/finetune,size=16,seed=43.json")"
+
+# Resume: finished cells stay, sizes, methods and seeds may be added, another setting is refused.
+ok "not without being asked" exits 3 curve -o "$tmp/a" --methods nb --sizes 4
+ok "its message" err_has '--resume continues its curve'
+cp "$tmp/a/curve.json" "$tmp/before.json"
+ok "resume" exits 0 curve -o "$tmp/a" --methods nb,logreg,finetune,lora --sizes 4,16,all --seeds 3 --resume
+ok "nothing is left" err_has '32 cells are finished, 0 are left'
+ok "the same file" cmp "$tmp/before.json" "$tmp/a/curve.json"
+rm "$tmp/a/cells/finetune,size=16,seed=43.json"
+ok "one is lost" exits 0 curve -o "$tmp/a" --methods nb,logreg,finetune,lora --sizes 4,16,all --seeds 3 --resume
+ok "one runs" err_has '31 cells are finished, 1 are left'
+sed '/"recommended"/,$d;/train_seconds\|joules/d' "$tmp/before.json" >"$tmp/x" # the cheapest method depends on the time
+sed '/"recommended"/,$d;/train_seconds\|joules/d' "$tmp/a/curve.json" >"$tmp/y"
+ok "the same scores" cmp "$tmp/x" "$tmp/y"
+ok "more" exits 0 curve -o "$tmp/a" --methods nb,majority --sizes 4,8,16,all --seeds 4 --resume --json
+ok "points" test "$(grep -o '"mean"' "$tmp/out" | wc -l)" = 8
+ok "another setting" exits 3 curve -o "$tmp/a" --methods nb --sizes 4 --resume --epochs 7
+ok "is named" err_has 'was run with epochs 3.0, not 7.0; --overwrite repeats all cells'
+ok "overwrite" exits 0 curve -o "$tmp/a" --methods nb --sizes 4 --seeds 2 --overwrite
+ok "old cells are gone" test "$(ls "$tmp/a/cells" | wc -l)" = 2
+ok "nothing to resume" exits 3 curve -o "$tmp/model" --methods nb --sizes 4 --resume
+ok "its message" err_has 'no curve.json to resume from'
+ok "both" exits 2 curve -o "$tmp/a" --methods nb --sizes 4 --resume --overwrite
+
+# Interrupted in a cell: continued with the same bits.
+ok "whole" exits 0 curve -o "$tmp/whole" --methods finetune --sizes 32 --seeds 1 --least-updates 300
+curve -o "$tmp/half" --methods finetune --sizes 32 --seeds 1 --least-updates 300 >"$tmp/out" 2>"$tmp/err" &
+pid=$!
+i=0
+while [ ! -e "$tmp/half/cells/finetune,size=32,seed=42/log.jsonl" ] && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done
+kill -INT $pid
+wait $pid
+code=$?
+ok "the code of the signal" test $code = 130 -o $code = 0 # a fast machine may have finished
+ok "continue" exits 0 curve -o "$tmp/half" --methods finetune --sizes 32 --seeds 1 --least-updates 300 --resume --keep-models
+ok "the same score" test "$(number score "$tmp/half/cells/finetune,size=32,seed=42.json")" = "$(number score "$tmp/whole/cells/finetune,size=32,seed=42.json")"
+[ $code = 0 ] || ok "the model is kept" test -s "$tmp/half/cells/finetune,size=32,seed=42/model.safetensors"
+
+# Several processes: the same scores.
+ok "one job" exits 0 curve -o "$tmp/one" --methods nb,logreg,head --sizes 4,8 --seeds 2
+ok "three jobs" exits 0 curve -o "$tmp/three" --methods nb,logreg,head --sizes 4,8 --seeds 2 --jobs 3
+for dir in one three; do sed '/"recommended"/,$d;/train_seconds\|joules\|"command"\|"output"/d' "$tmp/$dir/curve.json" >"$tmp/$dir.json"; done
+ok "the same scores" cmp "$tmp/one.json" "$tmp/three.json"
+
+# Sizes and seeds.
+ok "doubled" exits 0 curve -o "$tmp/b" --methods nb --sizes 4,...,40,all --seeds 2 --json
+ok "five sizes and all" test "$(grep -o '"size": [0-9a-z"]*' "$tmp/out" | head -6 | tr -d '"\n')" = 'size: 4size: 8size: 16size: 32size: 40size: all'
+ok "unsorted" exits 0 curve -o "$tmp/b" --methods nb --sizes all,16,4 --seeds 1 --overwrite
+ok "sorted" out_has '^method  *4  *16  *all$'
+ok "one seed" out_has 'One seed: no intervals'
+ok "too large" exits 0 curve -o "$tmp/b" --methods nb --sizes 16,100,200 --seeds 1 --overwrite
+ok "all instead" err_has 'train.tsv has 80 examples; the last point is all of them'
+ok "two columns" out_has '^method  *16  *all$'
+ok "of each class" exits 0 curve -o "$tmp/b" --methods nb,vectors --sizes 2,4,...,all --per-class --seeds 1 --overwrite
+ok "up to the smallest" out_has '^method  *2  *4  *8  *16  *32  *all$'
+ok "sixteen" test "$(number examples "$tmp/b/cells/nb,shots=8,seed=42.json")" = 16
+ok "more than a class" exits 3 curve -o "$tmp/c" --methods nb --sizes 2,41 --per-class
+ok "named" err_has 'class "neg" has 40 examples'
+for sizes in '' 0 -4 4,4 4x 4,,8 ...,8 4,... 8,...,all,16,16 99999999999999999999; do
+    ok "sizes \"$sizes\"" exits 2 curve -o "$tmp/c" --methods nb --sizes "$sizes"
+    ok "sizes \"$sizes\": said" err_has '--sizes'
+done
+
+# Methods and their options.
+ok "an unknown method" exits 2 curve -o "$tmp/c" --methods nb,lorra
+ok "the others" err_has 'unknown method of the task classify "lorra".*lora'
+ok "twice" exits 2 curve -o "$tmp/c" --methods nb,nb
+ok "set" exits 0 curve -o "$tmp/d" --methods lora,nb --sizes 8 --seeds 1 --set lora:lora-rank=2 --set lora:lr=1e-2 --keep-models
+ok "reaches the run" grep -q '"lora-rank": 2' "$tmp/d/cells/lora,size=8,seed=42/run.json"
+ok "and beats the line" grep -q '"lr": 0.01' "$tmp/d/cells/lora,size=8,seed=42/run.json"
+for set in lora lora:x=1 lora:lr nb:train=x svm:lr=1 lora:lr=fast lora:seed=3; do
+    ok "set $set" exits 2 curve -o "$tmp/c" --methods lora,nb --sizes 8 --set $set
+done
+ok "nothing was written" test ! -e "$tmp/c"
+
+# A method that fails leaves the others.
+ok "a method fails" exits 0 curve -o "$tmp/e" --methods nb,vectors --sizes 4 --seeds 2 --vectors "$tmp/none.txt"
+ok "its reason" out_has 'vectors with 4 examples, seed 42, has no score: .*none.txt'
+ok "the other" out_has '^nb '
+ok "all fail" exits 1 curve -o "$tmp/f" --methods finetune --sizes 4 --seeds 1 -m "$tmp/none"
+ok "said" err_has 'no cell has a score'
+
+# Tags.
+awk 'BEGIN { for (i = 0; i < 30; i++) printf "anna B-PER\nlives O\nin O\n%s %s\n\n", i % 3 ? "paris" : "it", i % 3 ? "B-LOC" : "O" }' >"$tmp/tags.txt"
+tags() { "$sesame" curve --task tag --train "$tmp/tags.txt" --eval "$tmp/tags.txt" -m "$tmp/model" --threads 1 --lr 3e-3 --least-updates 10 --seeds 2 --sizes 4,8 "$@"; }
+ok "tags" exits 0 tags --methods bilstm,finetune -o "$tmp/tags"
+ok "two rows" test "$(grep -c '^\(bilstm\|finetune\) .* +-' "$tmp/out")" -ge 2
+ok "entities" grep -q '"metric": "f1"' "$tmp/tags/curve.json"
+ok "not for tags" exits 2 tags --methods nb -o "$tmp/tags2"
+ok "the others" err_has 'method of the task tag "nb".*finetune'
+
+# Files.
+: >"$tmp/empty.tsv"
+ok "an empty file" exits 3 "$sesame" curve --task classify --train "$tmp/empty.tsv" --eval "$tmp/dev.tsv" -o "$tmp/c"
+ok "no file" exits 3 "$sesame" curve --task classify --train "$tmp/train.tsv" --eval "$tmp/none.tsv" -o "$tmp/c"
+ok "no task" exits 2 "$sesame" curve --task clasify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" -o "$tmp/c"
+ok "nothing was written" test ! -e "$tmp/c"
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]

@@ -1,0 +1,71 @@
+/* Student's t distribution and intervals of means, against SciPy 1.17 (scipy.stats.t). */
+#include "check.h"
+#include "metric/student_t.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+static const double quantile[][3] = {
+    /* p, df, t */
+    { 0.6, 1, 0.32491969623290634 },     { 0.9, 1, 3.0776835371752544 },
+    { 0.975, 1, 12.706204736174694 },    { 0.99995, 1, 6366.1976713166368 },
+    { 1e-6, 1, -318309.88618274347 },    { 0.975, 2, 4.3026527297494619 },
+    { 0.6, 3, 0.27667066233268978 },     { 0.025, 3, -3.1824463052837086 },
+    { 0.9, 4, 1.5332062740589441 },      { 0.975, 4, 2.7764451051977934 },
+    { 0.99995, 4, 15.544100581546113 },  { 1e-6, 4, -41.577854150450975 },
+    { 0.995, 4.5, 4.2728239930112926 },  { 0.975, 9, 2.2621571627982049 },
+    { 0.95, 30, 1.6972608865939569 },    { 0.99995, 30, 4.4824171754097861 },
+    { 0.975, 1000, 1.9623390808264083 }, { 0.6, 1e6, 0.25334717053784184 },
+    { 0.975, 1e6, 1.959966356814107 },   { 1e-6, 1e6, -4.75345234827968 },
+};
+
+static const double cdf[][3] = {
+    /* t, df, p */
+    { 0, 3, 0.5 },
+    { 1.5, 1, 0.81283295818900114 },
+    { 2.776, 4, 0.97498861084001176 },
+    { -2.776, 4, 0.025011389159988209 },
+    { 10, 2.5, 0.99777925211634633 },
+    { -40, 7, 7.9510899924251819e-10 },
+    { 0.001, 100, 0.50039794611994826 },
+    { 3, 1e5, 0.99864976955796769 },
+};
+
+static bool is_near(double got, double want, double tolerance)
+{
+    bool ok = fabs(got - want) <= tolerance * fmax(fabs(want), 1e-300);
+    if (!ok) printf("    %.17g, expected %.17g\n", got, want);
+    return ok;
+}
+
+static void test_intervals(void)
+{
+    static const double x[] = { 0.712, 0.655, 0.801, 0.5, 0.7434 }, same[] = { 3, 3, 3 };
+    ses_mean_interval m = ses_mean_interval_of(x, 5, 0.95), narrow = ses_mean_interval_of(x, 5, 0.8);
+    CHECK(m.n == 5 && is_near(m.mean, 0.68228, 1e-14) && is_near(m.deviation, 0.11476450670830246, 1e-14));
+    CHECK(is_near(m.low, 0.53978104374868652, 1e-11) && is_near(m.high, 0.82477895625131348, 1e-11));
+    CHECK(is_near(narrow.low, 0.60358934144444376, 1e-11) &&
+          is_near(narrow.high, 0.76097065855555623, 1e-11));
+    m = ses_mean_interval_of(same, 3, 0.95);
+    CHECK(m.mean == 3 && m.deviation == 0 && m.low == 3 && m.high == 3);
+    m = ses_mean_interval_of(x, 1, 0.95);
+    CHECK(m.mean == 0.712 && isnan(m.deviation) && isnan(m.low) && isnan(m.high));
+    m = ses_mean_interval_of(x, 0, 0.95);
+    CHECK(isnan(m.mean) && isnan(m.low));
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < sizeof quantile / sizeof *quantile; i++)
+        CHECK_MSG(is_near(ses_student_t_quantile(quantile[i][0], quantile[i][1]), quantile[i][2], 1e-9),
+                  "p %g, df %g", quantile[i][0], quantile[i][1]);
+    for (size_t i = 0; i < sizeof cdf / sizeof *cdf; i++)
+        CHECK_MSG(is_near(ses_student_t_cdf(cdf[i][0], cdf[i][1]), cdf[i][2], 1e-10), "t %g, df %g",
+                  cdf[i][0], cdf[i][1]);
+    CHECK(isinf(ses_student_t_quantile(1, 3)) && ses_student_t_quantile(0, 3) < 0);
+    CHECK(ses_student_t_quantile(0.5, 3) == 0);
+    CHECK(isnan(ses_student_t_quantile(0.9, 0)) && isnan(ses_student_t_quantile(1.1, 2)) &&
+          isnan(ses_student_t_quantile(NAN, 2)) && isnan(ses_student_t_cdf(NAN, 2)));
+    test_intervals();
+    return check_report();
+}
