@@ -18,6 +18,7 @@ ok "patterns" exits 0 "$sesame" finetune $small --task classify --patterns "$tmp
 ok "learned" above "$(score eval_accuracy "$tmp/base/all_results.json")" 0.95
 ok "a masked LM" grep -q BertForMaskedLM "$tmp/base/config.json"
 ok "its pattern" grep -q '{mask} ? {sep} {text}' "$tmp/base/patterns.json"
+ok "its card" grep -q 'sesame text-classification --model FOLDER' "$tmp/base/README.md"
 ok "no other" test "$(grep -c '{mask}' "$tmp/base/patterns.json")" -eq 1
 ok "eval" exits 0 "$sesame" eval "$tmp/base" "$tmp/dev.tsv" --json
 ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/base/eval_results.json")"
@@ -95,11 +96,26 @@ if [ -d "$tmp/part/.sesame-members" ]; then
     # shellcheck disable=SC2086
     ok "refused without --resume" exits 3 "$sesame" finetune $few $pet -o "$tmp/part"
     ok "names the options" err_has 'an unfinished run; resume continues it'
-    # shellcheck disable=SC2086
-    ok "resumed" exits 0 "$sesame" finetune $few $pet -o "$tmp/part" --resume
+    ok "resumed" exits 0 "$sesame" finetune -o "$tmp/part" --resume --threads 1
     ok "skips members" err_has 'generation-1-pattern-1-repetition-1: finished before'
 fi
 ok "the same bits" cmp -s "$tmp/pet/model.safetensors" "$tmp/part/model.safetensors"
+
+# Checkpoints of a run that was replaced are not resumed.
+if [ -d "$tmp/pet/checkpoint-40" ]; then
+    # shellcheck disable=SC2086
+    "$sesame" finetune $few $pet --seed 7 -o "$tmp/pet" --overwrite >/dev/null 2>&1 &
+    pid=$!
+    i=0
+    while [ ! -e "$tmp/pet/.sesame-members/generation-1-pattern-1-repetition-1.json" ] && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done
+    kill -INT $pid 2>/dev/null
+    wait $pid
+    # shellcheck disable=SC2086
+    ok "resumed after --overwrite" exits 0 "$sesame" finetune $few $pet --seed 7 -o "$tmp/pet" --resume
+    ok "another seed" test "$(score eval_loss "$tmp/pet/all_results.json")" != "$(score eval_loss "$tmp/pet2/all_results.json")"
+else
+    ok "checkpoints of PET: $(ls "$tmp/pet")" false
+fi
 
 # shellcheck disable=SC2086
 ok "iPET" exits 0 "$sesame" finetune $few --method ipet --patterns "$tmp/patterns.json" --unlabeled "$tmp/more.tsv" \
@@ -140,12 +156,22 @@ label=$(sed -n 2p "$tmp/out")
 ok "a pipeline" exits 0 "$sesame" text-classification -m "$tmp/setfit" --json "it was good ."
 ok "the same label" test "$(cat "$tmp/out")" = "[$label]"
 
+# A part of the training data.
+# shellcheck disable=SC2086
+ok "shots" exits 0 "$sesame" finetune $few --method setfit --pair-draws 4 --shots 2 -o "$tmp/shots"
+ok "of each label" test "$(score train_samples "$tmp/shots/all_results.json")" = 4
+# shellcheck disable=SC2086
+ok "too many shots" exits 3 "$sesame" finetune $few --method setfit --shots 5 -o "$tmp/bad"
+ok "names the class" err_has 'few.tsv'
+
 # ---- self-training ----
 
+sed 1d "$tmp/more.tsv" >"$tmp/more.txt"
+printf 'the "film was\tgood .\n' >>"$tmp/more.txt" # neither a tab nor a quote divides a line
 # shellcheck disable=SC2086
-ok "self-training" exits 0 "$sesame" finetune $few --method self-training --unlabeled "$tmp/more.tsv" --rounds 2 --threshold 0.6 \
+ok "self-training" exits 0 "$sesame" finetune $few --method self-training --unlabeled "$tmp/more.txt" --rounds 2 --threshold 0.6 \
     --epochs 12 -o "$tmp/self"
-ok "a round" err_has 'round 1: [0-9]* of 40 texts have a label of probability 0.6 or more'
+ok "a round" err_has 'round 1: [0-9]* of 41 texts have a label of probability 0.6 or more'
 ok "learned" above "$(score eval_accuracy "$tmp/self/all_results.json")" 0.95
 
 # ---- refused ----
@@ -191,6 +217,8 @@ refused "an empty file" 3 'empty.tsv: no ' --method pet --patterns "$tmp/pattern
 refused "an unknown method" 2 'unknown method "pets"; choose one of majority, .*pet, ipet, adapet' --method pets
 refused "a setting of another method" 2 '--rounds has no effect on method setfit' --method setfit --rounds 4
 refused "a setting without a method" 2 '--rounds has no effect without --method' --rounds 4
+refused "epochs of SetFit" 2 'method setfit has no epochs: --pair-draws or --steps sets its length' --method setfit --epochs 5
+refused "a setting of classifiers" 2 '--ngrams has no effect on method setfit' --method setfit --ngrams 2
 refused "another task" 2 'patterns apply to the task classify, not regress' --task regress --patterns "$tmp/patterns.json"
 
 echo "$passed passed, $failed failed"

@@ -9,6 +9,8 @@
 #include "model/model_desc.h"
 #include "sesame/logreg.h"
 #include "sesame/safetensors.h"
+#include "sesame/sentence.h"
+#include "train/model_presets.h"
 #include "tune/few_shot/cloze_batches.h"
 #include "tune/few_shot/pair_batches.h"
 #include "tune/few_shot/pet_ensemble.h"
@@ -360,6 +362,43 @@ static void check_pairs(void)
     ses_dataset_free(d);
 }
 
+/* The head of a SetFit classifier reads the vector of the sentence encoder. */
+static void check_head_input(const char *pooling, bool normalize, ses_device *dev)
+{
+    ses_err e = { 0 };
+    char set[2][160];
+    const char *const sets[] = { set[0], set[1] };
+    static const int32_t ids[] = { 2, 30, 31, 3, 2, 40, 3 }, cu[] = { 0, 4, 7 };
+    ses_batch b = { .seqs = 2, .tokens = 7, .cu_seqlens = cu, .ids = ids };
+    snprintf(set[0], sizeof set[0], "architectures=[\"BertForSequenceClassification\"]");
+    snprintf(set[1], sizeof set[1],
+             "sesame_head={\"kind\": \"linear\", \"pooling\": \"%s\", \"normalize\": %s}", pooling,
+             normalize ? "true" : "false");
+    ses_json_doc *config = ses_model_config_open(BASE, NULL, &e);
+    bool ok = config && ses_preset_set(&config, sets, 2, &e);
+    ses_model *m =
+        ok ? ses_model_open(
+                 BASE, dev,
+                 &(ses_model_options){ .config = ses_json_root(config), .train = true, .new_heads = true },
+                 &e)
+           : NULL;
+    ses_sentence_options o = { .pooling = pooling,
+                               .normalize = normalize ? SES_NORMALIZE_ON : SES_NORMALIZE_OFF };
+    ses_sentence *s = m ? ses_sentence_open(BASE, dev, &o, &e) : NULL;
+    ses_tape *t = s ? ses_tape_new(dev, NULL, &e) : NULL;
+    ses_outputs out;
+    ok = t &&
+         ses_model_forward(m, t, &b, &(ses_output_request){ .logits = true, .head_inputs = true }, &out, &e);
+    const ses_output *x = ok ? ses_outputs_find(&out, "head_inputs") : NULL;
+    ses_tensor *y = x ? ses_sentence_embed(s, t, &b, NULL, &e) : NULL;
+    CHECK_MSG(y && ses_same_shape(x->tensor, y), "%s: %s", pooling, e.msg);
+    for (int64_t i = 0; y && i < ses_count(y); i++) CHECK(fabs((double)(x->tensor->f[i] - y->f[i])) < 1e-6);
+    ses_tape_free(t);
+    ses_sentence_free(s);
+    ses_model_free(m);
+    ses_json_free(config);
+}
+
 static void check_regression(const ses_json *f, size_t classes)
 {
     ses_err e = { 0 };
@@ -402,6 +441,10 @@ int main(void)
     check_draw();
     check_words();
     check_pairs();
+    check_head_input("mean", false, dev);
+    check_head_input("mean", true, dev);
+    check_head_input("cls", false, dev);
+    check_head_input("max", true, dev);
     check_regression(ses_json_get(f, "two"), 2);
     check_regression(ses_json_get(f, "three"), 3);
     ses_examples_free(rows);

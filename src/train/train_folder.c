@@ -204,6 +204,9 @@ ses_json_doc *ses_run_info_open(const char *out, ses_err *e)
         ok = error.code != SES_ENOMEM;
         ses_free(path);
     }
+    char *members = ok && !d ? ses_path_join(out, SES_RUN_MEMBERS, &error) : NULL;
+    if (members) d = open_info(members, &error);
+    ses_free(members);
     if (ok && !d) {
         error = (ses_err){ 0 };
         d = open_info(out, &error);

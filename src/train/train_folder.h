@@ -13,6 +13,8 @@
 #define SES_RUN_TENSORBOARD "runs"
 #define SES_RUN_PLAN "pretrain.json"
 #define SES_RUN_TIMES "times.jsonl" /* time and energy up to each checkpoint */
+/* Folder of finished members of an unfinished run (finetune --method), with its run.json. */
+#define SES_RUN_MEMBERS ".sesame-members"
 /* Files written at its end: its settings (also in each checkpoint); the runs of a search. */
 #define SES_RUN_INFO "run.json"
 #define SES_RUN_ERRORS "eval_errors.json" /* the worst errors of the last evaluation */
@@ -58,8 +60,8 @@ bool ses_run_times_remove(const char *out, ses_err *e);
  * times.jsonl (of earlier versions: run.json). Missing or invalid ones are 0. */
 ses_run_totals ses_run_totals_read(const char *out, const char *checkpoint, const ses_train_state *at);
 
-/* Opens run.json of the newest checkpoint in folder out that has one, else of out itself. NULL without an
- * error: there is none. Free with ses_json_free. */
+/* Opens run.json of the newest checkpoint in folder out that has one, else of its members, else of out
+ * itself. NULL without an error: there is none. Free with ses_json_free. */
 ses_json_doc *ses_run_info_open(const char *out, ses_err *e);
 
 /* Whether a folder has the last file of a model or of several tasks. */

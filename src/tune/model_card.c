@@ -19,6 +19,7 @@ static const struct {
     const char *pipeline;
 } uses[] = {
     { &ses_head_sequence_classification, "text-classification" },
+    { &ses_head_masked_lm, "text-classification" }, /* by patterns */
     { &ses_head_token_classification, "token-classification" },
     { &ses_head_question_answering, "question-answering" },
     { &ses_head_multiple_choice, "multiple-choice" },
@@ -219,7 +220,10 @@ static void put_usage(ses_buf *b, const ses_finetune *f)
     if (f->tuner->classifier) return;
     size_t use = find_use(f->task->head);
     bool plain = f->o.transfer.adapter == SES_ADAPT_NONE && f->o.transfer.head == SES_HEAD_DEFAULT;
-    if (plain && use < SES_LEN(uses) && f->task->head != &ses_head_multiple_choice)
+    if (f->task->head == &ses_head_masked_lm)
+        ses_buf_puts(b, "\nThis folder is a masked language model that answers the pattern of patterns.json: "
+                        "`sesame` classifies with it, transformers opens the language model.\n");
+    else if (plain && use < SES_LEN(uses) && f->task->head != &ses_head_multiple_choice)
         ses_buf_appendf(
             b, "\n```python\nfrom transformers import pipeline\nmodel = pipeline(\"%s\", \"FOLDER\")\n```\n",
             uses[use].pipeline);

@@ -39,26 +39,31 @@ static bool in_list(const char *list, const char *name)
     return false;
 }
 
-bool ses_finetune_check_method(const ses_finetune_args *a, ses_err *e)
+/* Options of a table that the list does not have must have their defaults. */
+static bool check_table(const ses_opt_table *t, const void *args, const char *used, const char *method,
+                        ses_err *e)
 {
-    const ses_tune_method *m = a->s.method ? ses_tune_method_find(a->s.method) : NULL;
-    const char *used = m ? m->settings : "";
     ses_buf line = { 0 };
-    bool ok = !a->s.method || check_name(a->s.method, e);
-    for (size_t i = 0; ok && i < ses_tune_option_table.n; i++) {
-        const ses_opt *o = &ses_tune_option_table.opt[i];
-        if (in_list(used, o->name)) continue;
+    bool ok = true;
+    for (size_t i = 0; ok && i < t->n; i++) {
+        if (in_list(used, t->opt[i].name)) continue;
         line.len = 0;
-        ses_options_put_command_line(o, 1, &a->s.tune, &line);
+        ses_options_put_command_line(&t->opt[i], 1, args, &line);
         if (line.len)
-            ok = ses_fail(e, SES_EUSAGE, "--%s has no effect %s%s: see sesame finetune --help", o->name,
-                          a->s.method ? "on method " : "without --method", a->s.method ? a->s.method : "");
+            ok = ses_fail(e, SES_EUSAGE, "--%s has no effect %s%s: see sesame finetune --help",
+                          t->opt[i].name, method ? "on method " : "without --method", method ? method : "");
     }
-    const char *given = m && ok ? ses_opt_given(&ses_classifier_option_table, &a->s.classifier) : NULL;
-    if (given && !in_list(used, given))
-        ok = ses_fail(e, SES_EUSAGE, "--%s has no effect on method %s", given, m->name);
     ses_buf_free(&line);
     return ok;
+}
+
+bool ses_finetune_check_method(const ses_finetune_args *a, ses_err *e)
+{
+    const char *name = a->s.method;
+    const ses_tune_method *m = name ? ses_tune_method_find(name) : NULL;
+    const char *used = m ? m->settings : "";
+    return (!name || check_name(name, e)) && check_table(&ses_tune_option_table, &a->s.tune, used, name, e) &&
+           (!m || check_table(&ses_classifier_option_table, &a->s.classifier, used, name, e));
 }
 
 /* ---- results ---- */
@@ -90,7 +95,7 @@ static bool finish(const ses_tune_run *r, const ses_finetune_args *a, const ses_
 {
     const char *out = a->s.train.run.output;
     if (r->end == SES_RUN_STOPPED && !part)
-        fprintf(stderr, "stopped; the same command with --resume continues after the last finished model\n");
+        fprintf(stderr, "stopped; --resume continues after the last finished model\n");
     if (r->end == SES_RUN_STOPPED || part) return true;
     if (!r->final || r->end == SES_RUN_WAS_COMPLETE) {
         if (!c->quiet) fprintf(stderr, "%s: the run is complete\n", out);
@@ -107,9 +112,7 @@ bool ses_finetune_by_method(ses_call *c, const ses_finetune_args *a, bool part, 
     ses_train_monitor monitor = { .term = &c->err, .quiet = c->quiet };
     ses_tune_plan plan = { .method = ses_tune_method_find(a->s.method),
                            .settings = a->s.tune,
-                           .c = a->s.classifier.given.c ? a->s.classifier.c : 1,
-                           .has_epochs = a->s.train.has_epochs,
-                           .has_lr = a->s.train.has_lr };
+                           .c = a->s.classifier.given.c ? a->s.classifier.c : 1 };
     ses_finetune_options o = ses_finetune_settings_options(&a->s);
     ses_device_options d = ses_compute_device_options(&a->compute);
     *stopped = false;

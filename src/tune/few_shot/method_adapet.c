@@ -5,7 +5,7 @@
 static bool run(ses_tune_run *r, ses_err *e)
 {
     r->how = (ses_few_shot){ .decoupled = true };
-    if (!r->plan.has_epochs && !r->o.run.steps) r->o.run.steps = r->plan.settings.member_steps;
+    if (!r->o.run.steps) r->o.run.steps = r->plan.settings.member_steps;
     return ses_tune_final(r, e);
 }
 
@@ -14,5 +14,6 @@ const ses_tune_method ses_tune_method_adapet = {
     .summary = "a masked LM and one pattern, trained on labels and on the tokens of labeled texts",
     .settings = "member-steps",
     .needs_patterns = true,
+    .length = "member-steps",
     .run = run,
 };

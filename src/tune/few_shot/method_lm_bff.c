@@ -23,7 +23,7 @@ static bool run(ses_tune_run *r, ses_err *e)
     if (r->plan.settings.search_words && !ses_verbalizer_search(r, e)) return false;
     if (!add_demonstrations(r, e)) return false;
     r->how = (ses_few_shot){ .patterns = r->patterns };
-    if (!r->plan.has_epochs && !r->o.run.steps) r->o.run.steps = r->plan.settings.member_steps;
+    if (!r->o.run.steps) r->o.run.steps = r->plan.settings.member_steps;
     return ses_tune_final(r, e);
 }
 
@@ -32,5 +32,6 @@ const ses_tune_method ses_tune_method_lm_bff = {
     .summary = "a masked LM and one pattern with answered examples",
     .settings = "member-steps|demonstration-sets|search-words",
     .needs_patterns = true,
+    .length = "member-steps",
     .run = run,
 };

@@ -90,7 +90,7 @@ static ses_finetune_options encoder_options(ses_tune_run *r, const char *dir)
     o.run.overwrite = !o.run.resume;
     o.run.eval_every = -1;
     o.metric = NULL;
-    if (!r->plan.has_epochs) o.run.epochs = 1;
+    o.run.epochs = 1;
     return o;
 }
 
@@ -245,5 +245,6 @@ const ses_tune_method ses_tune_method_setfit = {
     .name = "setfit",
     .summary = "a sentence encoder trained on pairs of texts, and logistic regression",
     .settings = "pair-draws|c",
+    .length = "pair-draws",
     .run = run,
 };

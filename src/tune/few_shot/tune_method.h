@@ -38,6 +38,7 @@ typedef struct ses_tune_method {
     const char *name, *summary;
     const char *settings; /* options of ses_tune_option_table it reads, '|' between */
     bool needs_patterns, needs_unlabeled;
+    const char *length; /* option that sets the length of its training instead of --epochs; NULL: --epochs */
     bool (*run)(ses_tune_run *r, ses_err *e); /* sets r->final and r->end */
 } ses_tune_method;
 
@@ -51,8 +52,7 @@ const ses_tune_method *ses_tune_method_find(const char *name); /* NULL: none */
 typedef struct ses_tune_plan {
     const ses_tune_method *method;
     ses_tune_settings settings;
-    double c;                /* setfit: inverse regularization strength; 0: 1 */
-    bool has_epochs, has_lr; /* o->run.epochs and lr were given */
+    double c; /* setfit: inverse regularization strength; 0: 1 */
 } ses_tune_plan;
 
 struct ses_tune_run {
@@ -61,6 +61,7 @@ struct ses_tune_run {
     ses_device *dev;
     ses_data_spec spec;
     ses_examples *train, *unlabeled; /* unlabeled: with the labels of train; NULL: none */
+    ses_examples *whole_train;       /* the file that train is a part of; NULL: train is all of it */
     ses_patterns *patterns;          /* NULL: the method has none */
     char *dir;                       /* OUT/.sesame-members */
     ses_run_end end;

@@ -4,6 +4,8 @@
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/str.h"
+#include "data/examples_sample.h"
+#include "train/checkpoint_dir.h"
 #include "train/settings_compare.h"
 #include "train/train_folder.h"
 #include "tune_method.h"
@@ -13,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const MEMBERS = ".sesame-members", *const PLAN = "plan.json", *const DONE = "method.json";
+static const char *const PLAN = "plan.json", *const DONE = "method.json";
 
 /* ---- events ---- */
 
@@ -74,9 +76,23 @@ static bool read_unlabeled(ses_tune_run *r, const char *path, ses_err *e)
     spec.no_labels = true;
     spec.label = NULL;
     spec.label_values = spec.label_names = NULL;
-    if (lines) spec.no_header = true, spec.text_a = "1", spec.text_b = NULL, spec.quotes = SES_QUOTES_OFF;
+    if (lines) {
+        spec.no_header = true, spec.text_a = "1", spec.text_b = NULL;
+        spec.table = SES_TABLE_TSV, spec.quotes = SES_QUOTES_OFF, spec.delimiter = '\1'; /* one field */
+    }
     r->unlabeled = ses_data_open(&spec, path, r->train, e);
     return r->unlabeled != NULL;
+}
+
+/* Draws the training examples once: members and the final model then use all of theirs. */
+static bool draw_train(ses_tune_run *r, ses_err *e)
+{
+    ses_sample s = { r->o.train_size, r->o.shots, (uint64_t)r->o.run.seed };
+    if (!s.size && !s.shots) return true;
+    r->whole_train = r->train;
+    r->train = ses_examples_sample(r->whole_train, &s, e);
+    r->o.train_size = r->o.shots = 0;
+    return r->train || ses_wrap(e, "%s", r->o.train);
 }
 
 static bool read_data(ses_tune_run *r, ses_err *e)
@@ -84,7 +100,7 @@ static bool read_data(ses_tune_run *r, ses_err *e)
     const ses_tune_method *m = r->plan.method;
     const char *path = r->o.unlabeled;
     r->train = ses_data_open(&r->spec, r->o.train, NULL, e);
-    if (!r->train) return false;
+    if (!r->train || !draw_train(r, e)) return false;
     if (!ses_examples_check_learnable(r->train, e)) return ses_wrap(e, "%s", r->o.train);
     for (size_t i = 0; i < ses_examples_count(r->train); i++)
         if (ses_examples_at(r->train, i)->label < 0)
@@ -115,6 +131,10 @@ static bool check_options(const ses_tune_run *r, const ses_finetune_task *task, 
         return ses_fail(e, SES_EUSAGE, "method %s needs --unlabeled FILE: texts without labels", m->name);
     if (!m->needs_unlabeled && o->unlabeled)
         return ses_fail(e, SES_EUSAGE, "method %s reads no unlabeled texts: leave out --unlabeled", m->name);
+    if (m->length && o->run.epochs != ses_finetune_defaults().run.epochs)
+        return ses_fail(e, SES_EUSAGE, "method %s has no epochs: --%s or --steps sets its length", m->name,
+                        m->length);
+    if (o->n_also) return ses_fail(e, SES_EUSAGE, "method %s has one data set", m->name);
     if (o->teacher.model) return ses_fail(e, SES_EUSAGE, "method %s: leave out the teacher", m->name);
     return o->run.output || ses_fail(e, SES_EUSAGE, "method %s needs --output OUT", m->name);
 }
@@ -186,6 +206,19 @@ static bool save_plan(const ses_tune_run *r, const char *dir, const char *name, 
     return w && put_plan(r, w) && ses_json_writer_save(w, dir, name, true, e);
 }
 
+/* run.json, so that --resume needs no other options. */
+static bool save_run_info(const ses_tune_run *r, ses_err *e)
+{
+    char *path = ses_path_join(r->dir, SES_RUN_INFO, e);
+    bool ok = path && ses_file_remove(path, e) &&
+              ses_run_info_write(&(ses_run_info){ .command = r->o.command,
+                                                  .options = r->o.command_options,
+                                                  .method = r->plan.method->name },
+                                 r->dir, e);
+    ses_free(path);
+    return ok;
+}
+
 static bool remove_entry(void *ctx, const char *name)
 {
     char *path = ses_path_join(ctx, name, NULL);
@@ -209,8 +242,10 @@ static bool prepare_folder(ses_tune_run *r, ses_err *e)
 {
     const ses_training_options *t = &r->o.run;
     bool there, done = false;
-    r->dir = ses_path_join(t->output, MEMBERS, e);
+    r->dir = ses_path_join(t->output, SES_RUN_MEMBERS, e);
     if (!r->dir) return false;
+    if (t->overwrite && t->resume)
+        return ses_fail(e, SES_EUSAGE, "resume continues a run, overwrite replaces it: set one");
     if (t->overwrite && !remove_members(r->dir, e)) return false;
     if (!t->resume && ses_path_exists(r->dir))
         return ses_fail(e, SES_EIO,
@@ -221,8 +256,9 @@ static bool prepare_folder(ses_tune_run *r, ses_err *e)
     if (done) r->end = SES_RUN_WAS_COMPLETE;
     if (done) return true;
     r->o.run.resume = t->resume && there;
-    if (!ses_train_folder_check(t, e)) return false;
-    return ses_dir_make(t->output, e) && ses_dir_make(r->dir, e) && save_plan(r, r->dir, PLAN, e);
+    if (!t->resume && !ses_train_folder_check(t, e)) return false;
+    return ses_dir_make(t->output, e) && ses_dir_make(r->dir, e) && save_plan(r, r->dir, PLAN, e) &&
+           save_run_info(r, e);
 }
 
 /* ---- members ---- */
@@ -324,7 +360,10 @@ static bool train_member(ses_tune_run *r, const ses_tune_member *m, ses_tune_vot
     ses_finetune_options o = ses_tune_member_options(r, m);
     ses_finetune *f = ses_finetune_new(&o, r->dev, e);
     v->accuracy = 0;
-    bool ok = f && (!m->pattern || measure_accuracy(r, f, &v->accuracy, e)) &&
+    bool ok = f &&
+              (!m->pattern ||
+               (measure_accuracy(r, f, &v->accuracy, e) &&
+                ses_tune_notify(r, "accuracy on the training data before training: %.4f", v->accuracy))) &&
               ses_finetune_run(f, &(ses_run_end){ 0 }, e) && r->end != SES_RUN_STOPPED &&
               score_examples(r, f, r->unlabeled, v->score, e);
     ses_finetune_free(f);
@@ -345,6 +384,30 @@ bool ses_tune_member_run(ses_tune_run *r, const ses_tune_member *m, ses_tune_vot
            save_vote(r, name, v, e);
 }
 
+/* A resumed run continues the final model if it had begun and saved a checkpoint; checkpoints in the folder
+ * may also be of the run that this one has replaced. */
+static bool final_resumes(const ses_tune_run *r, const char *mark, bool *yes, ses_err *e)
+{
+    ses_checkpoint_dirs l = { 0 };
+    *yes = r->o.run.resume && ses_path_exists(mark);
+    bool ok = !*yes || ses_checkpoint_dirs_find(r->o.run.output, &l, e);
+    *yes = *yes && l.n > 0;
+    ses_free(l.p);
+    return ok;
+}
+
+static bool run_final(ses_tune_run *r, const ses_finetune_options *options, ses_err *e)
+{
+    ses_finetune_options o = *options;
+    char *mark = ses_path_join(r->dir, "final", e);
+    bool ok = mark && final_resumes(r, mark, &o.run.resume, e);
+    o.run.overwrite = !o.run.resume; /* the folder was checked before */
+    r->final = ok ? ses_finetune_new(&o, r->dev, e) : NULL;
+    ok = r->final && ses_file_write(mark, "", 0, true, e) && ses_finetune_run(r->final, &r->end, e);
+    ses_free(mark);
+    return ok;
+}
+
 bool ses_tune_final(ses_tune_run *r, ses_err *e)
 {
     ses_finetune_options o = r->o;
@@ -353,9 +416,7 @@ bool ses_tune_final(ses_tune_run *r, ses_err *e)
     o.task.few_shot = &r->how;
     o.on_event = on_event;
     o.ctx = r;
-    if (!ses_tune_notify(r, "final model")) return true;
-    r->final = ses_finetune_new(&o, r->dev, e);
-    return r->final && ses_finetune_run(r->final, &r->end, e);
+    return !ses_tune_notify(r, "final model") || run_final(r, &o, e);
 }
 
 /* ---- the run ---- */
@@ -396,6 +457,7 @@ void ses_tune_run_free(ses_tune_run *r)
     ses_finetune_free(r->final);
     ses_examples_free(r->extra);
     ses_examples_free(r->train);
+    ses_examples_free(r->whole_train);
     ses_examples_free(r->unlabeled);
     ses_patterns_free(r->patterns);
     ses_arena_free(&r->mem);
