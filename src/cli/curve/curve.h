@@ -56,6 +56,7 @@ typedef struct ses_curve {
     ses_call *c;
     const ses_curve_args *a;
     ses_device *dev; /* for rungs; the first one opens it */
+    struct ses_test_features features;
     const char *task_name, *metric;
     bool lower_is_better;
     ses_examples *train, *test;

@@ -130,7 +130,8 @@ static bool make_args(const ses_curve *v, const ses_curve_method *m, size_t exam
         r->epochs = a->epochs;
         r->lr = a->lr;
         r->batch_size = a->batch_size;
-        r->eval_every = r->save_every = -1; /* the evaluation data select no checkpoint */
+        r->save_every = -1;
+        x->s.o.last_weights = true; /* the evaluation data select no checkpoint */
         x->s.o.task.max_length = a->max_length;
     }
     if (!apply(v, m, x, mem, e)) return false;
@@ -229,6 +230,7 @@ static bool run_rung(ses_curve *v, const ses_rung *rung, int64_t seed, ses_examp
                      .lower_is_better = v->lower_is_better,
                      .settings = v->settings,
                      .command = v->command,
+                     .test_features = &v->features,
                      .last_weights = true,
                      .least_updates = a->least_updates };
     ses_device_options d = ses_compute_device_options(&a->compute);
