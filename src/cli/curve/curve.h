@@ -20,7 +20,7 @@ typedef struct ses_curve_args {
     ses_energy_args energy;
 } ses_curve_args;
 
-typedef enum { SES_METHOD_MODEL, SES_METHOD_NEW, SES_METHOD_CLASSIFIER } ses_method_kind;
+typedef enum { SES_METHOD_MODEL, SES_METHOD_NEW, SES_METHOD_OWN, SES_METHOD_CLASSIFIER } ses_method_kind;
 
 /* A line of curve_methods.def. */
 typedef struct ses_curve_method {

@@ -123,20 +123,23 @@ static bool make_args(const ses_curve *v, const ses_curve_method *m, size_t exam
     x->compute = a->compute;
     x->compute.json = false;
     x->s.train.energy = a->energy;
-    if (m->kind == SES_METHOD_MODEL) x->s.o.model = a->model;
+    if (m->kind == SES_METHOD_MODEL || m->kind == SES_METHOD_OWN) x->s.o.model = a->model;
     if (m->kind == SES_METHOD_CLASSIFIER)
         x->compute.dtype = 0;
     else {
-        r->epochs = a->epochs;
-        r->lr = a->lr;
-        r->batch_size = a->batch_size;
         r->save_every = -1;
         x->s.o.last_weights = true; /* the evaluation data select no checkpoint */
         x->s.o.task.max_length = a->max_length;
     }
+    bool fixed = m->kind == SES_METHOD_MODEL || m->kind == SES_METHOD_NEW;
+    if (fixed) {
+        r->epochs = a->epochs;
+        r->lr = a->lr;
+        r->batch_size = a->batch_size;
+    }
     if (!apply(v, m, x, mem, e)) return false;
     if (m->kind == SES_METHOD_NEW) x->s.train.has_lr = true; /* not the default of taggers */
-    if (m->kind != SES_METHOD_CLASSIFIER) r->steps = ses_least_updates(r, examples, a->least_updates);
+    if (fixed) r->steps = ses_least_updates(r, examples, a->least_updates);
     return true;
 }
 
