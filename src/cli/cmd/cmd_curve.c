@@ -49,8 +49,8 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = AT(methods),
       .value = "NAME,...",
-      .help = "majority, nb, nb-svm, fasttext, vectors, bilstm, logreg (on features), head, finetune, lora; "
-              "default: all of the task" },
+      .help =
+          "methods, as nb,logreg,finetune,lora; an unknown name lists them all; default: all of the task" },
     { .name = "set",
       .type = SES_OPT_LIST,
       .offset = AT(set),
