@@ -130,7 +130,7 @@ static const ses_opt opt[] = {
       .min = 1,
       .max = 256,
       .of_call = true,
-      .help = "cells run at the same time, each in a process with --threads; the scores are the same, times "
+      .help = "cells run at the same time, in processes that share the cores; the scores are the same, times "
               "are not" },
     { .name = "keep-models",
       .type = SES_OPT_FLAG,
