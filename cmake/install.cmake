@@ -1,4 +1,4 @@
-# Installed files: the libraries with headers, pkg-config file and CMake package, the command, the models, units of
+# Installed files: the libraries with headers, pkg-config file and CMake package, the command, the models, task files, units of
 # systemd, manual pages and shell completions. The command generates the last two.
 include(GNUInstallDirs)
 
@@ -11,6 +11,8 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/models) # found by name: src/model/bundled_models.
   install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/sesame
     PATTERN compare.txt EXCLUDE PATTERN facts.txt EXCLUDE PATTERN scores.jsonl EXCLUDE)
 endif()
+
+install(DIRECTORY tasks DESTINATION ${CMAKE_INSTALL_DATADIR}/sesame) # beside the models: src/tune/eval/eval_task_find.c
 
 # find_package(sesame) gives sesame::sesame (shared) and sesame::static.
 include(CMakePackageConfigHelpers)

@@ -139,8 +139,8 @@ static void same_plain(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses
     fence_free(&f);
 }
 
-/* no_vnni: without VNNI, even if the processor has it. */
-static void run_i8(ses_exec *x, const ses_kernels *k, const problem *p, bool no_vnni)
+/* no_dot: without dot products of bytes, even if the processor has them. */
+static void run_i8(ses_exec *x, const ses_kernels *k, const problem *p, bool no_dot)
 {
     fence fp = { 0 }, fq = { 0 }, fs = { 0 };
     size_t bytes = (size_t)k->gemm_i8_pack_size(p->n, p->k), rows = (size_t)(p->m * ses_quad_count(p->k) * 4);
@@ -148,7 +148,7 @@ static void run_i8(ses_exec *x, const ses_kernels *k, const problem *p, bool no_
     uint8_t *q = (uint8_t *)fence_floats(&fq, rows / 4);
     float *scale = fence_floats(&fs, (size_t)p->m);
     k->gemm_i8_pack(x, packed, p->b, 1, p->k, p->n, p->k);
-    if (no_vnni && *(int32_t *)packed == 1) memset(packed, 0, sizeof(int32_t)); /* 2: another layout */
+    if (no_dot && *(int32_t *)packed == 1) memset(packed, 0, sizeof(int32_t)); /* 2: another layout */
     ses_i8_rows a = { q, scale };
     k->quantize_rows(x, a, p->a, p->m, p->k);
     ses_gemm g = product(p, packed, SES_I8);

@@ -112,7 +112,7 @@ static ses_i8_rows quantized_rows(fence f[2], const ses_attn *a, const float *x,
 }
 
 /* Inputs given quantized have the bits of inputs quantized by the kernel, which are at p->out. */
-static void check_quantized(ses_exec *x, const ses_kernels *k, const problem *p, bool no_vnni)
+static void check_quantized(ses_exec *x, const ses_kernels *k, const problem *p, bool no_dot)
 {
     fence f[8] = { 0 };
     ses_attn a = p->a;
@@ -120,7 +120,7 @@ static void check_quantized(ses_exec *x, const ses_kernels *k, const problem *p,
     a.q_i8 = quantized_rows(f, &a, p->q, nq), a.k_i8 = quantized_rows(f + 2, &a, p->k, nk),
     a.v_i8 = quantized_rows(f + 4, &a, p->v, nk);
     a.q = a.k = a.v = NULL, a.out = fence_floats(&f[6], p->outs);
-    k->attention_i8(x, &a, no_vnni);
+    k->attention_i8(x, &a, no_dot);
     CHECK_MSG(!memcmp(a.out, p->out, p->outs * sizeof *p->out), "dim %d, %d queries, %d keys", (int)a.dim,
               (int)nq, (int)nk);
     for (int i = 0; i < 8; i++) fence_free(&f[i]);
@@ -141,16 +141,16 @@ static void check(ses_exec *x, int64_t dim, int seqs, const int *len_q, const in
     CHECK_MSG(off < 0.03, "dim %d, %d keys: ref is off by %g", (int)dim, len_k[0], off);
     float *bits = malloc(p.outs * sizeof *bits);
     for (int i = SES_ISA_REF + 1; i < level_count(); i++)
-        for (int no_vnni = 0; no_vnni < 2; no_vnni++) {
+        for (int no_dot = 0; no_dot < 2; no_dot++) {
             level l = level_at(i);
             for (size_t j = 0; j < p.outs; j++) p.out[j] = NAN;
-            l.k.attention_i8(x, &p.a, no_vnni);
-            check_quantized(x, &l.k, &p, no_vnni);
+            l.k.attention_i8(x, &p.a, no_dot);
+            check_quantized(x, &l.k, &p, no_dot);
             off = distance(p.out, want, p.outs);
-            CHECK_MSG(off < 2e-4, "%s, plain %d, dim %d, %d queries, %d keys: off by %g", l.name, no_vnni,
+            CHECK_MSG(off < 2e-4, "%s, plain %d, dim %d, %d queries, %d keys: off by %g", l.name, no_dot,
                       (int)dim, len_q[0], len_k[0], off);
             if (i == avx512_level() && i < level_count() - 1) memcpy(bits, p.out, p.outs * sizeof *bits);
-            if (l.tiles && !no_vnni && (int)ses_isa_best() >= avx512_level())
+            if (l.tiles && !no_dot && (int)ses_isa_best() >= avx512_level())
                 CHECK_MSG(!memcmp(p.out, bits, p.outs * sizeof *bits),
                           "bits of %s, dim %d, %d queries, %d keys", l.name, (int)dim, len_q[0], len_k[0]);
         }

@@ -338,6 +338,7 @@ static void frequencies(const corpus_fixture *f)
     ses_unigram_count(c, SES_COUNT_ALL, count);
     CHECK(count[5] == 3 && count[6] == 1 && count[7] == 1 && count[8] == 0);
     CHECK(fabs(ses_unigram_entropy(count, 16) - (0.6 * log(5.0 / 3) + 0.4 * log(5))) < 1e-12);
+    CHECK(isnan(ses_unigram_loss(count, of, 16)));
     of[5] = 1, of[8] = 1; /* add-one smoothing: 4 and 1 of 21 */
     CHECK(fabs(ses_unigram_loss(count, of, 16) - (log(21.0 / 4) + log(21)) / 2) < 1e-12);
     ses_unigram_count(c, SES_COUNT_HELD_OUT, of);

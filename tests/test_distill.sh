@@ -31,6 +31,20 @@ ok "a narrow one" exits 0 "$sesame" finetune $narrow --task classify --train "$t
     --lr 1e-2 --hidden-weight 1 --epochs 10 -o "$tmp/narrow"
 ok "learns too" above "$(score eval_accuracy "$tmp/narrow/all_results.json")" 0.95
 
+# Several teachers: the mean of their probabilities.
+# shellcheck disable=SC2086
+ok "another teacher" exits 0 "$sesame" finetune $large --task classify --train "$tmp/train.tsv" --epochs 4 --seed 9 -o "$tmp/second"
+both="--teacher $tmp/teacher --teacher $tmp/second --hard-weight 0 --soft-weight 1"
+# shellcheck disable=SC2086
+ok "a student of two" exits 0 "$sesame" finetune $small --task classify --train "$tmp/wrong.tsv" --eval "$tmp/dev.tsv" $both \
+    --epochs 12 -o "$tmp/of-two"
+ok "learns from both" above "$(score eval_accuracy "$tmp/of-two/all_results.json")" 0.95
+ok "stores both" sh -c "tr -d '\n ' <'$tmp/of-two/run.json' | grep -q '\"teacher\":\[\"[^,]*/teacher\",\"[^,]*/second\"\]'"
+ok "a complete run" exits 0 "$sesame" finetune -o "$tmp/of-two" --resume
+# shellcheck disable=SC2086
+ok "no mean of hidden states" exits 2 "$sesame" finetune $small --task classify --train "$tmp/wrong.tsv" $both --hidden-weight 1 -o "$tmp/x"
+ok "message" err_has 'several teachers have a mean of probabilities only'
+
 # A resumed run ends with the same weights.
 # shellcheck disable=SC2086
 ok "stopped" exits 0 "$sesame" finetune $small --task classify --train "$tmp/wrong.tsv" $teach --from-teacher --steps 6 \
@@ -57,6 +71,11 @@ sed 's/pos$/yes/; s/neg$/no/' "$tmp/train.tsv" >"$tmp/yes.tsv"
 # shellcheck disable=SC2086
 ok "other labels" exits 3 "$sesame" finetune $small --task classify --train "$tmp/yes.tsv" $teach -o "$tmp/z"
 ok "names both" err_has 'label 0 is "no" in the student, "neg" in the teacher'
+# shellcheck disable=SC2086
+ok "a teacher of yes" exits 0 "$sesame" finetune $small --task classify --train "$tmp/yes.tsv" --steps 2 -o "$tmp/yes"
+# shellcheck disable=SC2086
+ok "other labels of the second" exits 3 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" $teach --teacher "$tmp/yes" -o "$tmp/z"
+ok "names the folder" err_has 'yes: label 0 is "neg" in the student, "no" in the teacher'
 printf 'good A\nfilm B\n\nbad A\nfilm B\n' >"$tmp/tags"
 # shellcheck disable=SC2086
 ok "another task" exits 3 "$sesame" finetune $small --task tag --train "$tmp/tags" $teach -o "$tmp/v"

@@ -186,6 +186,43 @@ static void test_losses(ses_device *dev, bool tokens)
     close_pair(&p);
 }
 
+/* Several teachers: the student learns the mean of their probabilities at the temperature. */
+static void test_teachers(ses_device *dev)
+{
+    enum { TEACHERS = 3, CLASSES = 3 };
+    pair p;
+    ses_err e = { 0 };
+    ses_model *teacher[TEACHERS] = { 0 };
+    ses_distill_options o = { .temperature = 3, .soft = 2, .hard = 0.5 };
+    double loss = 0, mean[SEQS * CLASSES] = { 0 }, x[8192], kl = 0;
+    bool ok = open_pair(&p, "BertForSequenceClassification", false, 16, VOCAB, dev, &e);
+    ses_distill *d = ok ? ses_distill_new(&o, p.student, p.teacher, &e) : NULL;
+    ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, &e);
+    teacher[0] = p.teacher;
+    for (int i = 1; d && i < TEACHERS; i++) {
+        ses_model_options m = { .class_name = "BertForSequenceClassification", .seed = 20 + (uint64_t)i };
+        teacher[i] = ses_model_new(ses_json_root(p.config[i % 2]), dev, &m, &e);
+        CHECK_MSG(teacher[i] && ses_distill_add_teacher(d, teacher[i], &e), "%s", e.msg);
+    }
+    CHECK_MSG(d && t && loss_of(d, t, &p.batch, &loss, &e), "%s", e.msg);
+    for (int i = 0; d && i < TEACHERS; i++) {
+        numbers(teacher[i], &p.batch, "logits", dev, x);
+        for (int s = 0; s < SEQS; s++) soften(x + s * CLASSES, CLASSES, o.temperature);
+        for (int k = 0; k < SEQS * CLASSES; k++) mean[k] += x[k] / TEACHERS;
+    }
+    numbers(p.student, &p.batch, "logits", dev, x);
+    for (int s = 0; s < SEQS; s++) soften(x + s * CLASSES, CLASSES, o.temperature);
+    for (int k = 0; k < SEQS * CLASSES; k++) kl += mean[k] * log(mean[k] / x[k]) / SEQS;
+    numbers(p.student, &p.batch, "loss", dev, x);
+    double want = o.hard * x[0] + o.soft * o.temperature * o.temperature * kl;
+    CHECK_MSG(fabs(loss - want) < 1e-9 * want, "teachers: %.12f, by the formula %.12f", loss, want);
+    if (d && t) check_gradients(&p, ses_model_store(p.student), 2, d, t, "three teachers");
+    ses_tape_free(t);
+    ses_distill_free(d);
+    for (int i = 1; i < TEACHERS; i++) ses_model_free(teacher[i]);
+    close_pair(&p);
+}
+
 /* A wider teacher: projections are trained, too. */
 static void test_widths(ses_device *dev)
 {
@@ -281,6 +318,7 @@ int main(void)
     if (!dev) return check_report();
     test_losses(dev, true);
     test_losses(dev, false);
+    test_teachers(dev);
     test_widths(dev);
     test_scores(dev);
     test_begin(dev);

@@ -31,6 +31,13 @@ long=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 features $elmo "$long" | cut -f3- >"$tmp/a48"
 features $elmo "${long}bcd" | cut -f3- >"$tmp/a51"
 same "$tmp/a48" "$tmp/a51"
+# which is counted
+"$sesame" features -m $elmo -o tsv --pool words "$long The" >"$tmp/out" 2>"$tmp/err"
+if grep -q 'longer than' "$tmp/err"; then fail "a word of 48 bytes: $(cat "$tmp/err")"; else pass; fi
+"$sesame" features -m $elmo -o tsv --pool words "${long}b The ${long}bcd" The "${long}x" >"$tmp/out" 2>"$tmp/err"
+has "$tmp/err" '3 words are longer than 48 bytes: only the beginning of such words is read'
+features $elmo "${long}b" >"$tmp/out" 2>"$tmp/err"
+if [ -s "$tmp/err" ]; then fail "a notice in spite of -q: $(cat "$tmp/err")"; else pass; fi
 features $elmo '' >"$tmp/empty" && pass || fail 'empty text'
 if [ -s "$tmp/empty" ]; then fail 'an empty text has words'; else pass; fi
 
@@ -90,6 +97,29 @@ run="$sesame pretrain -c $tmp/c --tokenizer $tmp/t.json -p elmo-small --objectiv
 same "$tmp/m/model.safetensors" "$tmp/n/model.safetensors"
 loss=$(sed -n 's/.*"eval_bilm_loss": \([0-9.]*\).*/\1/p' "$tmp/m/all_results.json" | head -n 1)
 if awk "BEGIN { exit !($loss > 0 && $loss < 3.7) }"; then pass; else fail "loss $loss"; fi
+# words of the vocabulary, and of the texts of a task, that are longer than 48 bytes
+sed "s/w1 /$long$long /; s/w2 /b$long /" "$tmp/text" >"$tmp/text2"
+"$sesame" train-tokenizer --type wordlevel --special-tokens '[UNK],[CLS],[SEP]' --stages "$tmp/stages.json" --vocab-size 200 -q -o "$tmp/t2.json" \
+    "$tmp/text2" && "$sesame" corpus build --tokenizer "$tmp/t2.json" -o "$tmp/c2" "$tmp/text2" >"$tmp/out" || exit 1
+"$sesame" pretrain -c "$tmp/c2" --tokenizer "$tmp/t2.json" -p elmo-small --objective bilm --set lstm_dim=8 --set projection_dim=8 --set 'filters=[[1,8]]' \
+    --steps 1 -o "$tmp/long" >"$tmp/out" 2>"$tmp/err" && pass || fail "pretrain: $(cat "$tmp/err")"
+has "$tmp/err" '2 words of the vocabulary are longer than 48 bytes'
+has "$tmp/long/train_results.json" '"train_shortened_words": 2'
+printf 'sentence\tlabel\nw1 %sa x\tpos\n%s\tneg\nw3 %sb %sc\tpos\n' "$long" "$long" "$long" "$long" >"$tmp/long.tsv"
+for head in '' "--embed elmo:$elmo"; do
+    set -- "$tmp/long.tsv" 3 classify
+    [ -z "$head" ] || { printf 'w1 N O\n%sa N B-X\n\n%s N O\n%sb N B-X\n' "$long" "$long" "$long" >"$tmp/long.txt" && set -- "$tmp/long.txt" 2 tag; }
+    # shellcheck disable=SC2086  # several options
+    "$sesame" finetune ${head:--m $elmo --head bilstm --head-sizes 8} --task $3 --train "$1" --eval "$1" --epochs 1 --overwrite -o "$tmp/tuned" >"$tmp/out" 2>"$tmp/err" &&
+        pass || fail "finetune: $(cat "$tmp/err")"
+    has "$tmp/err" "$1: $2 words are longer than 48 bytes"
+    has "$tmp/tuned/all_results.json" "\"train_shortened_words\": $2"
+    has "$tmp/tuned/all_results.json" "\"eval_shortened_words\": $2"
+    "$sesame" predict "$tmp/tuned" "$1" --task $3 >"$tmp/out" 2>"$tmp/err" && pass || fail "predict: $(cat "$tmp/err")"
+    has "$tmp/err" "$2 words are longer than 48 bytes"
+done
+"$sesame" ner -m "$tmp/tuned" "w1 ${long}a lives" >"$tmp/out" 2>"$tmp/err" && pass || fail "ner: $(cat "$tmp/err")"
+has "$tmp/err" '1 word is longer than 48 bytes'
 features "$tmp/m" 'w1 w10 unseen' >"$tmp/out" && pass || fail 'features of a pretrained model'
 if [ "$(wc -l <"$tmp/out")" -eq 3 ]; then pass; else fail 'words of a pretrained model'; fi
 # Fine-tuning spells words outside the vocabulary, as pipelines do: all words of an original folder, few of a pretrained one.

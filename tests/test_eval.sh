@@ -44,6 +44,29 @@ ok "an array" out_has '"eval_labels": \["neg", "pos"\], "eval_confusion_matrix":
 "$1/json_valid" <"$tmp/out" >/dev/null
 ok "valid" test $? -eq 0
 
+# baselines: the majority class of the training data has its share of the file; CBoW is fastText's model
+awk -F '\t' 'NR == 1 || $2 == "neg" || n++ < 5' "$tmp/train.tsv" >"$tmp/negs.tsv"
+ok "baselines" evaluate --json --baselines --train "$tmp/negs.tsv"
+ok "valid" sh -c "'$1/json_valid' <'$tmp/out' >/dev/null"
+ok "the model's score stays" test "$(score eval_accuracy "$tmp/with-task")" = "$(sed 's/.*{"eval_accuracy": \([0-9.]*\).*"baselines".*/\1/; s/^{"eval_accuracy": \([0-9.]*\).*/\1/' "$tmp/out")"
+share=$(awk -F '\t' 'NR > 1 { n += $2 == "neg"; all++ } END { printf "%.3f", n / all }' "$tmp/mixed.tsv")
+ok "majority" out_has "\"majority\": {\"eval_accuracy\": $share,"
+ok "fastText" exits 0 "$sesame" finetune --method fasttext --task classify --train "$tmp/negs.tsv" --eval "$tmp/mixed.tsv" --seed 1 -o "$tmp/ft"
+bag=$(score eval_accuracy "$tmp/ft/all_results.json")
+evaluate --json --baselines --train "$tmp/negs.tsv"
+ok "CBoW" out_has "\"cbow\": {\"eval_accuracy\": $bag,"
+ok "a table" evaluate --baselines --train "$tmp/negs.tsv"
+ok "its rows" out_has "^majority  *$share"
+ok "--train alone" exits 2 "$sesame" eval "$tmp/one" "$tmp/mixed.tsv" --train "$tmp/negs.tsv"
+ok "its message" err_has '--train is an option of --baselines: give both'
+ok "--baselines alone" exits 2 "$sesame" eval "$tmp/one" "$tmp/mixed.tsv" --baselines
+ok "its message" err_has '--baselines needs training data: --train FILE'
+printf 'sentence\tlabel\na film\tother\nbad\tneg\n' >"$tmp/other.tsv"
+ok "other labels" exits 3 "$sesame" eval "$tmp/one" "$tmp/mixed.tsv" --baselines --train "$tmp/other.tsv"
+ok "its message" err_has 'baseline majority: .*unknown label'
+ok "another task" exits 2 "$sesame" eval "$tmp/one" "$tmp/mixed.tsv" --task blimp --baselines --train "$tmp/negs.tsv"
+ok "its message" err_has '--baselines classify texts: they have no task blimp'
+
 ok "intervals" evaluate --json --bootstrap 300
 cp "$tmp/out" "$tmp/first"
 low=$(score eval_accuracy_low "$tmp/first") high=$(score eval_accuracy_high "$tmp/first")

@@ -68,6 +68,9 @@ ok "learned" above 1.6 "$(score eval_perplexity "$tmp/gpt/all_results.json")"
 ok "one loss" test "$(grep -c eval_loss "$tmp/gpt/eval_results.json")" -eq 1
 ok "eval" exits 0 "$sesame" eval "$tmp/gpt" "$tmp/plain.txt" --task continue --json
 ok "the same score" test "$(score eval_perplexity "$tmp/out")" = "$(score eval_perplexity "$tmp/gpt/eval_results.json")"
+# 43 blocks of 31 predicted tokens have 196 lines of 4 words ("good." is one) and the first 3 words of the next
+ok "word perplexity" awk -v w="$(score eval_word_perplexity "$tmp/out")" -v t="$(score eval_perplexity "$tmp/out")" \
+    'BEGIN { r = log(w) / log(t) * 787 / (43 * 31); exit !(r > 0.9999 && r < 1.0001) }'
 ok "predict" exits 0 "$sesame" predict "$tmp/gpt" "$tmp/plain.txt" --task continue
 ok "a line a block" test "$(grep -c '"tokens": 31' "$tmp/out")" -eq 43
 printf 'text,n\nthe film was good .,1\n,2\nthe,3\n' >"$tmp/texts.csv"

@@ -52,7 +52,7 @@ printf '%s\n' 'good film .' 'bad film .' 'the good film' 'a bad film was it' >"$
 # shellcheck disable=SC2086
 ok "a causal model" exits 0 "$sesame" finetune --config "$tmp/gpt.json" --tokenizer "$tmp/vocab.txt" --threads 1 --lr 3e-3 \
     --task continue --lines --train "$tmp/lines.txt" --eval "$tmp/lines.txt" --epochs 1 -o "$tmp/causal"
-ok "card: its loss once" test "$(listed "$tmp/causal" | tr '\n' ' ')" = 'loss perplexity '
+ok "card: its loss once" test "$(listed "$tmp/causal" | tr '\n' ' ')" = 'loss perplexity word\_perplexity '
 sed 's/pos$/<b>|p_"s/; s/neg$/a\\b/' "$tmp/train.tsv" >"$tmp/odd.tsv"
 # shellcheck disable=SC2086
 exits 0 "$sesame" finetune $small --task classify --train "$tmp/odd.tsv" --eval "$tmp/odd.tsv" --epochs 1 -o "$tmp/odd/"

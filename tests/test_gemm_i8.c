@@ -16,12 +16,12 @@ static void eight_bits(ses_exec *x, int64_t m, int64_t n, int64_t k)
     CHECK_MSG(fabs(sum + (double)p.bias[0] - want_pre[0]) < 0.02 * sqrt((double)k), "%dx%dx%d", (int)m,
               (int)n, (int)k);
     for (int isa = SES_ISA_REF + 1; isa <= (int)ses_isa_best(); isa++)
-        for (int no_vnni = 0; no_vnni < 2; no_vnni++) {
+        for (int no_dot = 0; no_dot < 2; no_dot++) {
             ses_kernels kern = ses_kernels_cpu((ses_isa)isa);
-            run_i8(x, &kern, &p, no_vnni);
+            run_i8(x, &kern, &p, no_dot);
             CHECK_MSG(distance(p.pre, want_pre, m * n) < 3e-7 &&
                           distance(p.c, want, m * n) < 1e-6 + 2e-4 / largest(want, m * n),
-                      "%s %dx%dx%d step %d: %g", ses_isa_name((ses_isa)isa), (int)m, (int)n, (int)k, no_vnni,
+                      "%s %dx%dx%d step %d: %g", ses_isa_name((ses_isa)isa), (int)m, (int)n, (int)k, no_dot,
                       distance(p.pre, want_pre, m * n));
         }
     free(want);

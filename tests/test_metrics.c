@@ -85,6 +85,18 @@ static bool reals(void)
     return agrees("spearman", &v, NAMES("spearmanr")) && p;
 }
 
+static bool determination(void)
+{
+    double a[ROOM], b[ROOM];
+    int n = 2 + below(40), grain = 1 + below(6);
+    for (int i = 0; i < n; i++) {
+        b[i] = a[i] = below(grain) / 4.0;
+        if (below(3)) b[i] += (below(9) - 4) / 8.0;
+    }
+    ses_evaluation v = { .n = (size_t)n, .true_reals = a, .pred_reals = b };
+    return agrees("r2", &v, NAMES("r2"));
+}
+
 static bool sets(void)
 {
     uint8_t g[ROOM], p[ROOM];
@@ -98,7 +110,8 @@ static bool sets(void)
     return agrees("multilabel", &v, NAMES("accuracy", "f1_micro", "f1_macro"));
 }
 
-static bool tagged(const char *metric, const char *prefixes)
+/* Draws tagged sequences and compares the scores of `names`. */
+static bool tagged(const char *metric, const char *prefixes, const char *const *names)
 {
     char name[16][8] = { "O" };
     const char *label[16] = { name[0] };
@@ -127,10 +140,19 @@ static bool tagged(const char *metric, const char *prefixes)
                          .cu = cu,
                          .n_labels = n_labels,
                          .labels = label };
-    return agrees(metric, &v, NAMES("precision", "recall", "f1_macro"));
+    return agrees(metric, &v, names);
 }
 
-static bool entity(void) { return tagged("entity", "BIES"); }
+#define ENTITY_SCORES NAMES("precision", "recall", "f1_macro")
+
+static bool entity(void) { return tagged("entity", "BIES", ENTITY_SCORES); }
+
+static bool token_f1(void)
+{
+    return tagged("token_f1", "BI",
+                  NAMES("token_accuracy", "token_precision_micro", "token_recall_micro", "token_f1_micro",
+                        "token_precision_macro", "token_recall_macro", "token_f1_macro"));
+}
 
 static bool strict(void)
 {
@@ -138,7 +160,7 @@ static bool strict(void)
                                              { "entity_ioe1", "IE" },    { "entity_ioe2", "IE" },
                                              { "entity_iobes", "BIES" }, { "entity_bilou", "BILU" } };
     int s = below(6);
-    return tagged(scheme[s][0], scheme[s][1]);
+    return tagged(scheme[s][0], scheme[s][1], ENTITY_SCORES);
 }
 
 static char text[64][TEXT / 16];
@@ -311,7 +333,9 @@ static void families(void)
                    { "SQuAD 1.1", squad },
                    { "SQuAD 2.0", squad_v2 },
                    { "sacrebleu", bleu },
-                   { "rouge_score", rouge } };
+                   { "rouge_score", rouge },
+                   { "scikit-learn: R^2", determination },
+                   { "scikit-learn: tags", token_f1 } };
     FILE *f = fopen("tests/fixtures/metrics.f32", "rb");
     expected = malloc(1 << 20);
     if (!CHECK(f && expected)) return;
@@ -379,6 +403,13 @@ static void edges(void)
     const int64_t tokens[] = { 1, 2 };
     v = (ses_evaluation){ .n = 2, .nll = nll, .n_nll = tokens };
     CHECK(fabs(score("perplexity", &v, "perplexity") - exp(2)) < 1e-12);
+    CHECK(isnan(score("perplexity", &v, "word_perplexity")));
+    const int64_t words[] = { 1, 1 }, negative[] = { 1, -1 };
+    v.n_words = words;
+    CHECK(fabs(score("perplexity", &v, "word_perplexity") - exp(3)) < 1e-11);
+    v.n_words = negative;
+    check_fails("perplexity", &v, "example 1: the word count is negative");
+    CHECK(ses_words_count("", 0) == 0 && ses_words_count(" a\u00a0bc \n\td\xff", 11) == 3);
 
     const char *names[] = { "O", "B-PER", "S-PER" };
     const size_t cu[] = { 0, 3 };

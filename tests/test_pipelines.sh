@@ -211,6 +211,38 @@ same fill-mask -m $m/bert-mask -k 2 --do-sample --temperature 2 --seed 3 -f "$tm
 run 0 fill-mask -m $m/bert-mask --json -k 2 --do-sample --temperature 2 --seed 4 -q -f "$tmp/masks"
 cmp -s "$tmp/one" "$tmp/out" && bad 'another seed, the same tokens' || ok
 
+# draws with replacement: their frequencies follow the probabilities (chi-squared), within the best ones with -k
+same fill-mask -m $m/bert-mask --draws 3 --seed 3 -f "$tmp/masks"
+same fill-mask -m $m/bert-mask --draws 2 --one-by-one --seed 3 -f "$tmp/masks"
+scores() { sed 's/}, {/\n/g' "$tmp/out" | sed 's/.*"score": \([-0-9.e]*\), "token": \([0-9]*\),.*/\1 \2/'; }
+run 0 fill-mask -m $m/bert-mask --json -k all --temperature 2 "Anna [MASK] noon."
+scores >"$tmp/all"
+for k in 0 6; do
+    best=
+    [ $k -eq 0 ] || best="-k $k"
+    # shellcheck disable=SC2086
+    run 0 fill-mask -m $m/bert-mask --json --draws 20000 --temperature 2 --seed 5 $best "Anna [MASK] noon."
+    scores >"$tmp/drawn"
+    awk -v k=$k 'NR == FNR { if (!k || NR <= k) { p[$2] = $1; sum += $1 } next }
+        { if (!($2 in p) || $1 != p[$2]) wrong = 1; n[$2]++; all++ }
+        END {
+            for (t in p) { e = all * p[t] / sum; if (e >= 5) { x += (n[t] - e) ^ 2 / e; df++ } }
+            exit wrong || all != 20000 || df < 5 || x > df + 4 * sqrt(2 * df)
+        }' "$tmp/all" "$tmp/drawn" && ok || bad "frequencies of draws, k $k"
+done
+# one by one: the second token is drawn given the first
+run 0 fill-mask -m $m/bert-mask --json --draws 8 --one-by-one --targets an,the "[MASK] rings [MASK]."
+stdout_has '"sequence": "an rings the."' '"sequence": "the rings the."'
+sed 's/.*\], \[//; s/}, {/\n/g' "$tmp/out" | grep '"an rings the' | sed 's/.*"score": \([0-9.]*\).*/\1/' >"$tmp/given"
+run 0 fill-mask -m $m/bert-mask --json --targets the "an rings [MASK]."
+stdout_has "\"score\": $(head -1 "$tmp/given")"
+run 3 fill-mask -m $m/bert-mask --draws 2 --one-by-one "[MASK] $(awk 'BEGIN { for (i = 0; i < 99; i++) printf "the bell " }') [MASK]"
+stderr_has 'its masks are in 2 windows; shorten it'
+run 2 fill-mask -m $m/bert-mask --one-by-one "a [MASK]"
+stderr_has 'one-by-one needs draws'
+run 2 fill-mask -m $m/bert-mask --draws 2 --do-sample "a [MASK]"
+stderr_has 'do-sample draws without replacement, draws with'
+
 # long texts: windows, or a notice of truncation
 awk 'BEGIN { for (i = 0; i < 120; i++) printf "Anna Keller went to Lindau. "; print "" }' >"$tmp/long"
 run 0 ner -m $m/bert-tag -a simple --json -f "$tmp/long"

@@ -244,7 +244,8 @@ static void check_words(ses_device *dev)
     ses_word_features f;
     ses_sentences one = { &long_word, (const size_t[]){ 0, 1 }, 1 };
     CHECK(s && !ses_word_stack_width(s) && ses_word_stack_embed(s, &one, &mem, &f, &e));
-    CHECK(s && f.char_cu[1] == SES_MAX_WORD_CHARS && f.chars[0] == 'a' && !f.vectors);
+    CHECK(s && f.char_cu[1] == SES_MAX_WORD_BYTES && f.chars[0] == 'a' && !f.vectors);
+    CHECK(ses_word_stack_max_bytes(s) == SES_MAX_WORD_BYTES && f.n_shortened == 1);
     ses_word_stack_free(s);
     static const char *const bad[] = { "",
                                        "char,char",

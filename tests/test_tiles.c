@@ -45,8 +45,8 @@ static void product_case(ses_exec *x, int64_t m, int64_t n, int64_t k)
               "%dx%dx%d", (int)m, (int)n, (int)k);
 #ifdef __x86_64__
     if (ses_isa_best() >= SES_ISA_AVX512) {
-        ses_kernels vnni = ses_kernels_cpu(SES_ISA_AVX512);
-        result bits = run_level(x, &vnni, &p);
+        ses_kernels dot = ses_kernels_cpu(SES_ISA_AVX512);
+        result bits = run_level(x, &dot, &p);
         CHECK_MSG(same_bits(got, bits, m * n), "plain C %dx%dx%d", (int)m, (int)n, (int)k);
         if (ses_isa_best() >= SES_ISA_AMX) {
             ses_kernels amx = ses_kernels_cpu(SES_ISA_AMX);
@@ -69,6 +69,8 @@ static void test_products(ses_exec *x)
     for (size_t i = 0; i < SES_LEN(m); i++)
         for (size_t j = 0; j < SES_LEN(n); j++) product_case(x, m[i], n[j], k[(i * 3 + j) % SES_LEN(k)]);
     product_case(x, 70, 96, 768);
+    product_case(x, 600, 96, 70);  /* chunks of several blocks of rows */
+    product_case(x, 70, 8200, 33); /* rows that leave room for one block only */
 }
 
 int main(void)

@@ -179,6 +179,42 @@ if command -v gzip >/dev/null && "$sesame" --version --verbose | grep -q 'zlib.*
     [ -s "$tmp/whole" ] && passed=$((passed + 1)) || failed=$((failed + 1))
 fi
 
+# Padding: ids and attention_mask by transformers 5.22 (PreTrainedTokenizerFast of the folder, padding="longest" and
+# padding="max_length" with truncation).
+mkdir "$tmp/right" "$tmp/left"
+sed 's/"Fixed": 5/"Fixed": 9/; s/"pad_id": 0/"pad_id": 9/; s/"##ld": 6/"##ld": 6, "<fill>": 10/' "$m" >"$tmp/right/tokenizer.json"
+cp "$tmp/right/tokenizer.json" "$tmp/left"
+echo '{"pad_token": "[PAD]", "model_max_length": 7}' >"$tmp/right/tokenizer_config.json"
+echo '{"pad_token": "<fill>", "padding_side": "left", "model_max_length": 7}' >"$tmp/left/tokenizer_config.json"
+padded() { # WANT ARGS...: ids and attention_mask of a pair of texts
+    want=$1
+    shift
+    got=$("$sesame" tokenize --json "$@" 'Hello, world' a |
+        sed 's/,"overflowing.*//; s/{"ids":\(\[[0-9,]*\]\).*"attention_mask":\(\[[0-9,]*\]\).*/\1 \2/' | tr '\n' ';')
+    if [ "$got" = "$want" ]; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        echo "failed: $*: $got, expected $want"
+    fi
+}
+padded '[2,4,7,5,6,3] [1,1,1,1,1,1];[2,8,3,0,0,0] [1,1,1,0,0,0];' -m "$tmp/right" --padding longest
+padded '[2,4,7,5,6,3,0] [1,1,1,1,1,1,0];[2,8,3,0,0,0,0] [1,1,1,0,0,0,0];' -m "$tmp/right" --padding max
+padded '[2,4,7,3] [1,1,1,1];[2,8,3,0] [1,1,1,0];' -m "$tmp/right" --padding max --max-length 4
+padded '[2,4,7,5,6,3] [1,1,1,1,1,1];[10,10,10,2,8,3] [0,0,0,1,1,1];' -m "$tmp/left" --padding longest
+padded '[10,2,4,7,5,6,3] [0,1,1,1,1,1,1];[10,10,10,10,2,8,3] [0,0,0,0,1,1,1];' -m "$tmp/left" --padding max
+padded '[2,4,7,3] [1,1,1,1];[10,2,8,3] [0,1,1,1];' -m "$tmp/left" --padding max --max-length 4
+expect '<fill> <fill> [CLS] a [SEP]
+[CLS] hello wor ##ld [SEP]
+{"error":"line 1, column 1 (byte 0): a value expected, not '"'"'x'"'"'"}' 1 '{"text": "a"}\n{"words": ["hello", "world"]}\nx\n' \
+    tokenize -m "$tmp/left" --jsonl --padding longest
+expect '' 0 '' tokenize -m "$tmp/left" --padding longest
+expect '' 2 'a\n' tokenize -m "$m" --padding max
+err_has 'the tokenizer stores no maximum length; give --max-length'
+expect '' 2 'a\n' tokenize -m "$m" --padding longest --stored-limits
+err_has 'mutually exclusive'
+sed 's/"\[PAD\]": 0/"zero": 0/' "$m" >"$tmp/unpadded.json"
+expect '' 3 'a\n' tokenize -m "$tmp/unpadded.json" --padding longest
+err_has 'has no padding token: set "pad_token"'
+
 # An interactive line is answered before the next one.
 mkfifo "$tmp/typed" "$tmp/answer"
 timeout 60 "$sesame" tokenize -m "$m" --no-special <"$tmp/typed" >"$tmp/answer" &

@@ -18,7 +18,8 @@ for file in adapter_config.json adapter_model.safetensors config.json tokenizer.
     ok "leaves $file" test -s "$tmp/lora/$file"
 done
 ok "and no model" test ! -e "$tmp/lora/model.safetensors"
-ok "in peft's words" sh -c "tr -d ' \n' <'$tmp/lora/adapter_config.json' | grep -q '\"target_modules\":\[\"query\",\"value\"\],\"modules_to_save\":\[\"classifier\"\]'"
+ok "in peft's words" sh -c "tr -d ' \n' <'$tmp/lora/adapter_config.json' | grep -q '\"target_modules\":\[\"query\",\"value\"\]'"
+ok "with the head" sh -c "tr -d ' \n' <'$tmp/lora/adapter_config.json' | grep -q '\"modules_to_save\":\[\"classifier\"\]'"
 ok "eval" exits 0 "$sesame" eval "$tmp/lora" "$tmp/dev.tsv" --task classify --json
 ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/lora/eval_results.json")"
 cp "$tmp/out" "$tmp/eval.json"
@@ -187,6 +188,28 @@ for head in bigru mlp1; do
     ok "a pipeline" exits 0 "$sesame" ner -m "$tmp/tag-$head" --json "anna lives in paris ."
     ok "agrees" out_has PER
 done
+# answers: start and end of a BiLSTM over the states
+awk 'BEGIN { printf "{\"version\": \"1.1\", \"data\": [{\"title\": \"t\", \"paragraphs\": ["
+    for (i = 0; i < 60; i++) {
+        who = i % 2 ? "anna" : "bob"; city = i % 3 ? "paris" : "london"
+        printf "%s{\"context\": \"%s lives in %s .\", \"qas\": [{\"id\": \"%d\", \"question\": \"where ?\", \"answers\": [{\"text\": \"%s\", \"answer_start\": %d}]}]}", \
+            i ? ", " : "", who, city, i, city, length(who) + 10
+    }
+    print "]}]}" }' >"$tmp/squad.json"
+for head in bilstm mlp1; do
+    # shellcheck disable=SC2086
+    ok "answers: $head" exits 0 "$sesame" finetune $small --task answer --train "$tmp/squad.json" --eval "$tmp/squad.json" --head $head \
+        --head-sizes 16 --freeze 0 --epochs 8 -o "$tmp/answer-$head"
+    ok "learned" above "$(score eval_f1 "$tmp/answer-$head/all_results.json")" 95
+    ok "in config.json" grep -q sesame_head "$tmp/answer-$head/config.json"
+    ok "eval" exits 0 "$sesame" eval "$tmp/answer-$head" "$tmp/squad.json" --task answer --json
+    ok "the same score" test "$(score eval_f1 "$tmp/out")" = "$(score eval_f1 "$tmp/answer-$head/eval_results.json")"
+    ok "a pipeline" exits 0 "$sesame" question-answering -m "$tmp/answer-$head" --json --context "bob lives in london ." "where ?"
+    ok "agrees" out_has london
+done
+# shellcheck disable=SC2086
+ok "a head of choices" exits 2 "$sesame" finetune $small --task choose --choices 'text|text' --train "$tmp/train.tsv" --head bilstm -o "$tmp/no"
+ok "message" err_has 'head applies to classify, multi_label, regress, tag and answer only'
 # shellcheck disable=SC2086
 ok "sizes without a head" exits 2 "$sesame" finetune $tune --head-sizes 3 -o "$tmp/no"
 # shellcheck disable=SC2086

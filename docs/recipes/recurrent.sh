@@ -5,17 +5,17 @@
 # usage: recurrent.sh CORPUS DATA OUT [PART...]
 #
 # CORPUS: a text with a paragraph per line and a blank line between documents (.xz is read). DATA contains conll2003,
-# conll2000, glue, text-classification and multi30k. Parts: lms, taggers, imdb, glue, sentences, translation; default:
-# all. Finished models are skipped. Variables: DEVICE ("--device cuda"), DTYPE ("--dtype bf16", of language models and
-# classifiers), SCALE (1: seconds of training are multiplied by it), UNLABELED (sentences in CoNLL format: Cross-View
-# Training), SMALL (sesame-small), SESAME. --max-time counts on a GPU that is not shared: a slower run ends before its
-# learning rate has fallen.
+# conll2000, glue, text-classification and multi30k. Parts: lms, taggers, imdb, glue, sentences, ladder, translation;
+# default: all. Finished models are skipped. Variables: DEVICE ("--device cuda"), DTYPE ("--dtype bf16", of language
+# models and classifiers), SCALE (100: percent of the updates of language models), UNLABELED (sentences in CoNLL format:
+# Cross-View Training), SMALL (sesame-small), SESAME. All lengths are numbers of updates or epochs, so that a run on a
+# shared or slower GPU gives the same models.
 # shellcheck disable=SC2086  # several options in one variable
 set -eu
 corpus=$1 data=$2 out=$3
 shift 3
-[ $# -gt 0 ] || set -- lms taggers imdb glue sentences translation
-sesame=${SESAME:-sesame} device=${DEVICE---device cuda} dtype=${DTYPE---dtype bf16} scale=${SCALE:-1}
+[ $# -gt 0 ] || set -- lms taggers imdb glue sentences ladder translation
+sesame=${SESAME:-sesame} device=${DEVICE---device cuda} dtype=${DTYPE---dtype bf16} scale=${SCALE:-100}
 recipes=$(dirname "$0")
 mkdir -p "$out"
 
@@ -27,13 +27,14 @@ new() {
 }
 # text FILE: its text, .xz or not.
 text() { case $1 in *.xz) xz -dc "$1" ;; *) cat "$1" ;; esac; }
-seconds() { echo "$(($1 * scale))s"; }
+updates() { echo "$(($1 * scale / 100))"; }
 once="--eval-every -1 --save-every -1" # no score selects a checkpoint
 
 lms() {
     new lower.json train-tokenizer --type wordlevel --lowercase --vocab-size 30000 "$corpus"
     new elmo.json train-tokenizer --type wordlevel --special-tokens '[UNK],[CLS],[SEP]' --stages "$recipes/elmo-stages.json" \
         --vocab-size 50000 "$corpus"
+    new skip.json train-tokenizer --type wordlevel --stages "$recipes/skip-stages.json" --vocab-size 30000 "$corpus"
     new bytes.json train-tokenizer --type bpe --vocab-size 257 "$corpus"
     new vectors.bin vectors train --words text --dim 100 --epochs 5 $device --format word2vec-binary "$corpus"
     new words.json vectors tokenizer "$out/vectors.bin"
@@ -41,18 +42,18 @@ lms() {
     new elmo.ids corpus build --tokenizer "$out/elmo.json" --held-out 0.5% "$corpus"
     [ -e "$out/words.txt" ] || text "$corpus" | sed -E -f "$recipes/split-words.sed" >"$out/words.txt" # as in CoNLL files
     new bytes.ids corpus build --tokenizer "$out/bytes.json" --line-ends --held-out 0.5% "$out/words.txt"
-    new sentences.ids corpus build --tokenizer "$out/lower.json" --split-sentences --held-out 0.5% "$corpus"
+    new sentences.ids corpus build --tokenizer "$out/skip.json" --split-sentences --held-out 0.5% "$corpus"
     bptt="--objective bptt --schedule one_cycle --clip 0.4 $once $device $dtype"
-    new general pretrain -c "$out/lower.ids" --tokenizer "$out/lower.json" -p ulmfit --set alpha=0 --set beta=0 --length 72 \
-        --pieces 4 -b 128 --lr 3e-3 --max-time "$(seconds 230)" $bptt
+    new general pretrain -c "$out/lower.ids" --tokenizer "$out/lower.json" -p ulmfit --set alpha=0 --set beta=0 \
+        --set input_p=0.15 --set hidden_p=0.1 --set weight_p=0.15 --length 72 --pieces 2 -b 128 --lr 3e-3 --steps "$(updates 6000)" $bptt
     for forward in true false; do
         new flair-$forward pretrain -c "$out/bytes.ids" --tokenizer "$out/bytes.json" -p flair-lm --set hidden_size=1024 \
-            --set is_forward_lm=$forward --length 128 --pieces 2 -b 128 --lr 2e-3 --max-time "$(seconds 80)" $bptt
+            --set is_forward_lm=$forward --length 128 --pieces 2 -b 128 --lr 2e-3 --steps "$(updates 2900)" $bptt
     done
     new elmo pretrain -c "$out/elmo.ids" --tokenizer "$out/elmo.json" -p elmo-small --set projection_dim=256 \
-        --set sampled_softmax=0 --objective bilm -b 128 -n 64 --lr 2e-3 --max-time "$(seconds 100)" $once $device $dtype
-    new skip pretrain -c "$out/sentences.ids" --tokenizer "$out/lower.json" -p skip-thought --set hidden_size=1024 \
-        --set embedding_size=320 --objective skip -b 32 -n 256 --lr 1e-3 --max-time "$(seconds 60)" $once $device $dtype
+        --set sampled_softmax=0 --objective bilm -b 128 -n 64 --lr 2e-3 --steps "$(updates 6000)" $once $device $dtype
+    new skip pretrain -c "$out/sentences.ids" --tokenizer "$out/skip.json" -p skip-thought --set hidden_size=1024 \
+        --set embedding_size=320 --objective skip -b 32 -n 256 --lr 1e-3 --steps "$(updates 4000)" $once $device $dtype
 }
 
 # tagger SET NAME EMBEDDINGS LR OPTION...: dev and test F1.
@@ -106,9 +107,9 @@ imdb() {
     new reviews-sa pretrain -c "$out/reviews.ids" --tokenizer "$out/lower.json" -p lstm --objective autoencoder --packing doc \
         --length 400 -b 64 --epochs 4 --lr 2e-3 $once $device $dtype
     new imdb-sa $run -m "$out/reviews-sa" --epochs 5 --lr 1e-3
-    new target pretrain -c "$out/reviews.ids" -m "$out/general" --epochs 3 --lr 2e-3 $bptt
-    new imdb-ulmfit $run -m "$out/target" --unfreeze --layer-decay 0.385 --schedule slanted --epochs 9 --batch-size 32 --lr 1e-2 \
-        --set hidden_p=0.15 --set input_p=0.2 --set embed_p=0.02 --set weight_p=0.25
+    new target pretrain -c "$out/reviews.ids" -m "$out/general" --epochs 8 --lr 2e-3 $bptt
+    new imdb-ulmfit $run -m "$out/target" --max-length 800 --unfreeze --layer-decay 0.385 --schedule slanted --epochs 8 --batch-size 32 \
+        --lr 5e-3 --set hidden_p=0.25 --set input_p=0.35 --set embed_p=0.04 --set weight_p=0.4
 }
 
 # glue TASK FOLDER EPOCHS
@@ -120,12 +121,21 @@ glue_task() {
         --lr 1e-3 $device
 }
 
+# STS-B: both texts are read by themselves; the score is the cosine of their vectors.
+pairs() {
+    pair="--task embed --loss cosine --text sentence1 --pair sentence2 --label score --train $data/glue/STS-B/train.tsv"
+    pair="$pair --eval $data/glue/STS-B/dev.tsv $device"
+    new pair-bilstm finetune $pair --config bilstm --tokenizer "$out/words.json" --vectors "$out/vectors.bin" --pooling max --epochs 6 --lr 1e-3
+    new pair-elmo finetune $pair -m "$out/elmo" --pooling mean --epochs 3 --lr 1e-4
+}
+
 glue() {
-    glue_task cola CoLA 6
-    glue_task mrpc MRPC 6
-    glue_task rte RTE 6
-    glue_task stsb STS-B 6
-    glue_task sst2 SST-2 2
+    glue_task cola CoLA 8
+    glue_task mrpc MRPC 8
+    glue_task rte RTE 8
+    glue_task stsb STS-B 8
+    glue_task sst2 SST-2 3
+    pairs
 }
 
 sentences() {
@@ -139,8 +149,14 @@ sentences() {
                 --to "$out/skip-$set-$part.npy"
         done
         "$sesame" logreg "$out/skip-$set-train.npy" "$files/train.tsv" --label $label --test-features "$out/skip-$set-test.npy" \
-            --test-labels "$files/test.tsv" -C 0.01,0.1,1 --iterations 300
+            --test-labels "$files/test.tsv" -C 0.1,1,10 --iterations 500
     done
+}
+
+ladder() {
+    files=$data/text-classification/trec
+    "$sesame" ladder classify "$files/train.tsv" "$files/test.tsv" --text question --label coarse --only bilstm,lm-lstm,sa-lstm,ulmfit,elmo \
+        --lm "$out/general" --elmo "$out/elmo" --vectors "$out/vectors.bin" $device
 }
 
 # Without DTYPE: f32.

@@ -29,5 +29,5 @@ $sesame pretrain --corpus "$out/task.ids" --model "$out/general" --objective bpt
 # 3. Classifier: one more layer per epoch, rates divided by 2.6 from layer to layer, stronger dropout.
 $sesame finetune --model "$out/target" --task classify --train "$train" --eval "$test" --max-length "${MAX_LENGTH:-2000}" \
     --unfreeze --layer-decay 0.385 --schedule slanted --epochs "${EPOCHS:-8}" --lr "${CLASSIFIER_LR:-5e-3}" \
-    --batch-size "${CLASSIFIER_BATCH:-64}" --weight-decay 0.01 \
-    --set hidden_p=0.3 --set input_p=0.4 --set embed_p=0.05 --set weight_p=0.5 --resume -o "$out/classifier"
+    --batch-size "${CLASSIFIER_BATCH:-32}" --weight-decay 0.01 \
+    --set hidden_p=0.25 --set input_p=0.35 --set embed_p=0.04 --set weight_p=0.4 --resume -o "$out/classifier"

@@ -78,6 +78,12 @@ typedef enum {
     SES_SCHEME_BIOES
 } ses_label_scheme;
 
+/* Inputs of a causal model. GPT-1: start, delimiter and extract tokens around and between the texts; the head
+ * reads the extract token. */
+typedef enum { SES_INPUTS_PLAIN, SES_INPUTS_GPT1 } ses_input_layout;
+/* Learning rate of GPT-1's fine-tuning, used with these inputs unless another one is given by name. */
+#define SES_GPT1_LR 6.25e-5
+
 /* Settings of a task; a task reads its own and ignores the others. */
 typedef struct ses_finetune_task_options {
     int64_t max_length;   /* tokens per sequence; longer ones are truncated or split; 0: the task's default */
@@ -101,13 +107,29 @@ typedef struct ses_finetune_task_options {
     double margin;             /* embed: margin of the loss; negative: 5 for triplet, 0.5 for contrastive */
     double cosine_temperature; /* embed: divides the cosines of `negatives` */
     int eval_with;             /* embed: ses_embed_eval */
+    int inputs;                /* classify, regress, choose: ses_input_layout in training */
+    bool both_orders;          /* GPT-1 inputs: a pair is read in both orders, the scores are added */
+    double lm_loss;            /* GPT-1 inputs: weight of the language modeling loss */
+    /* classify: a pattern file (docs/LITTLE_DATA.md) makes a masked LM the classifier; NULL: none */
+    const char *patterns;
+    int64_t pattern;                     /* number of the pattern in the file; 0: the first */
+    const struct ses_few_shot *few_shot; /* set by `sesame finetune --method`; NULL: none */
 } ses_finetune_task_options;
 
 typedef enum {
     SES_ADAPT_NONE, /* all weights are trained; the adapter of an adapter folder is merged first */
     SES_ADAPT_LORA, /* a new adapter, or the adapter of an adapter folder */
-    SES_ADAPT_AUTO  /* SES_ADAPT_LORA for an adapter folder, else SES_ADAPT_NONE */
+    SES_ADAPT_AUTO, /* the kind of an adapter folder's adapter, else SES_ADAPT_NONE */
+    SES_ADAPT_IA3,
+    SES_ADAPT_BITFIT,
+    SES_ADAPT_PROMPT,
+    SES_ADAPT_PTUNING,
+    SES_ADAPT_PREFIX,
+    SES_ADAPT_BOTTLENECK,
+    SES_ADAPT_LAST = SES_ADAPT_BOTTLENECK
 } ses_adapter_kind;
+/* The names of ses_adapter_kind. */
+#define SES_ADAPTER_KINDS "none|lora|auto|ia3|bitfit|prompt|ptuning|prefix|bottleneck"
 
 typedef enum {
     SES_HEAD_DEFAULT, /* the model's own kind */
@@ -120,23 +142,36 @@ typedef enum {
 
 /* Which parameters are trained, and how fast. */
 typedef struct ses_transfer_options {
-    int adapter; /* ses_adapter_kind: LoRA trains low-rank matrices and the head only */
+    int adapter; /* ses_adapter_kind: only an adapter and the head are trained */
     int64_t lora_rank;
     double lora_alpha, lora_dropout; /* scaling: alpha / rank */
-    const char *lora_targets;        /* layers, ',' between; NULL: attention queries and values */
+    const char *lora_targets;        /* layers of LoRA or IA3, ',' between; NULL: see ses_adapter_options */
     double layer_decay;              /* learning-rate ratio between adjacent layers; 1: equal rates */
     const char *freeze;     /* "N": freeze embeddings and the N-1 lowest layers; "all": train only the head */
     bool unfreeze;          /* train the head first, unfreeze one more layer each epoch (ULMFiT) */
-    int head;               /* ses_transfer_head, classify and tag */
+    int head;               /* ses_transfer_head, classify, tag and answer */
     const char *head_sizes; /* widths of its hidden layers, ',' between; NULL: 256 */
     bool mix_layers;        /* feed the head a learned weighted sum of all layers (ELMo) */
     const char *layers;     /* feed it these, as "9-12" or "-1": 0 is the embeddings; NULL: the last */
     int combine;            /* several layers: 0 mean, 1 sum, 2 concatenation (needs `head`) */
     double dropout, attention_dropout, classifier_dropout; /* negative: as in config.json */
+    int64_t virtual_tokens;                                /* adapters prompt, ptuning, prefix */
+    int64_t projection; /* prefix, ptuning: see ses_adapter_options; 0: none, of ptuning 128 */
+    double reduction;   /* bottleneck: hidden size / units of the hidden layer */
+    int placement;      /* bottleneck: 0 seq, 1 double, 2 parallel */
 } ses_transfer_options;
 
 /* Learning rate of taggers of words unless another one is given by name. */
 #define SES_TAGGER_LR 0.002
+
+/* A further data set of a run, with a task of its own. */
+typedef struct ses_finetune_data_set {
+    const char *train, *eval; /* labeled files; either all data sets of a run have `eval`, or none */
+    ses_examples *train_examples, *eval_examples; /* instead of the files */
+    ses_data_options data;
+    ses_finetune_task_options task;
+    const char *command_options; /* for run.json of its folder, see ses_finetune_options; or NULL */
+} ses_finetune_data_set;
 
 typedef struct ses_finetune_options {
     const char *model;  /* folder or name of the pretrained model, see ses_model_resolve */
@@ -183,6 +218,13 @@ typedef struct ses_finetune_options {
     const char *command_options; /* its options, a JSON object, written to run.json; or NULL */
     ses_training_fn *on_event;   /* progress and cancellation; or NULL */
     void *ctx;
+    /* Multi-task training: [n_also] further data sets. One encoder and a head per task are trained; batches
+     * are drawn in proportion to (training examples)^mix_alpha, 0 to 1. The mean of the tasks' main scores
+     * selects the best checkpoint. The output folder gets a folder per task, a complete model each, and
+     * tasks.json. */
+    const ses_finetune_data_set *also;
+    size_t n_also;
+    double mix_alpha;
 
     /* Train on a random subset of the training data, drawn by run.seed; subsets of one seed are nested. */
     int64_t train_size; /* examples in all, classes in proportion; 0: all examples */
@@ -296,6 +338,8 @@ size_t ses_finetune_labels(const ses_finetune *f);
 const char *ses_finetune_label(const ses_finetune *f, size_t i);
 /* Name of the score that selects the best checkpoint: "accuracy", "loss". */
 const char *ses_finetune_metric(const ses_finetune *f);
+/* The folder of data set i in the output folder; NULL past the last, and in a run with one data set. */
+const char *ses_finetune_folder(const ses_finetune *f, size_t i);
 /* Figures of the run; call it after ses_finetune_run. */
 ses_training_stats ses_finetune_stats(const ses_finetune *f);
 /* Writes the members of all_results.json into the JSON object being written; call it after
@@ -318,6 +362,10 @@ typedef struct ses_predictor_options {
     double confidence; /* see ses_finetune_options */
     ses_training_fn *on_event;
     void *ctx;
+    /* [n_ensemble] folders or names of further models: predictions are the means of the probabilities (of
+     * numbers: of the values) of all. Labels are matched by name. NULL: one model. */
+    const char *const *ensemble;
+    size_t n_ensemble;
 } ses_predictor_options;
 
 /* The settings of `sesame eval` without options. A value: nothing to free; cannot fail. */

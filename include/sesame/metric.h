@@ -40,6 +40,7 @@ typedef struct ses_evaluation {
     const size_t *ref_cu;         /* [n + 1]; NULL: one reference text per example */
     const int64_t *groups;        /* [n]: equal numbers are answers of one question, or a minimal pair */
     const double *no_answer; /* [n], or NULL: no-answer probability (squad_v2 finds the best threshold) */
+    const int64_t *n_words;  /* [n] words of the text whose nll is given; NULL: unknown */
 } ses_evaluation;
 
 typedef struct ses_score {

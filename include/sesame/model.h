@@ -37,14 +37,24 @@ const char *ses_model_default(const char *task);
 
 /* ---- opening ---- */
 
-/* A new LoRA adapter (Hu et al. 2021), trained while the model stays frozen. */
-typedef struct ses_lora {
+/* A new adapter: a small set of parameters, trained while the model stays frozen. */
+typedef struct ses_adapter_options {
+    /* LoRA (Hu et al. 2021) */
     int64_t rank;
     double alpha, dropout; /* the update is scaled by alpha / rank */
     /* Dense layers, separated by commas: transformers' modules ("query", "c_attn") or Sesame's ("attn.query",
-     * "ffn.up"), by the end of their names; "all"; NULL or "": query and value projections. */
+     * "ffn.up"), by the end of their names; "all"; NULL or "": query and value projections; of IA3: key and
+     * value projections and the last feed-forward layer. */
     const char *targets;
-} ses_lora;
+    const char *kind; /* "lora", "ia3", "bitfit", "prompt", "ptuning", "prefix", "bottleneck"; NULL: "lora" */
+    int64_t virtual_tokens; /* prompt, ptuning, prefix */
+    /* prefix, ptuning: units of the hidden layers that compute the virtual tokens in training; 0: the virtual
+     * tokens are trained themselves (ptuning needs them) */
+    int64_t projection;
+    double reduction;      /* bottleneck: hidden size / units of its hidden layer */
+    const char *placement; /* bottleneck: "seq" (Pfeiffer), "double" (Houlsby), "parallel"; NULL: "seq" */
+} ses_adapter_options;
+typedef ses_adapter_options ses_lora; /* its former name */
 
 typedef struct ses_model_options {
     const char *class_name; /* "BertForMaskedLM"; NULL: from config.json */
@@ -57,14 +67,17 @@ typedef struct ses_model_options {
     uint64_t seed;          /* seed of random values */
     const ses_json *config; /* replaces the folder's config.json; must outlive the model */
     bool new_heads;         /* head parameters that the file lacks in this shape are initialized at random */
-    const ses_lora *lora; /* with train: only an adapter and the head are trained; needed while opening. Of an
+    const ses_adapter_options
+        *lora;        /* with train: only an adapter and the head are trained; needed while opening. Of an
                              * adapter folder: its adapter is trained further, with its own settings; only
                              * the dropout is used */
-    const char *base;     /* base model of an adapter folder, instead of the one it names */
+    const char *base; /* base model of an adapter folder, instead of the one it names */
     /* A model of the same weights (of the base model, for an adapter folder) on the same device: parameters
      * that both have and no adapter changes use its memory. It must not be trained, must have no adapter and
      * must outlive the new model. */
     const ses_model *shared;
+    bool new_tokens; /* with train: the token table may have more rows than the file's; the new ones are
+                        initialized at random */
 } ses_model_options;
 
 /* Opens a model by name or path (see ses_model_resolve) on a device, which must outlive it; options may be
@@ -115,6 +128,9 @@ char *ses_model_base_dir(const char *dir, const char *base, ses_err *e);
 
 /* Does the folder contain an adapter_config.json? */
 bool ses_model_is_adapter(const char *dir);
+
+/* The kind of a folder's adapter: "lora", "ia3", ... A static string; NULL: no adapter that can be read. */
+const char *ses_model_adapter_kind(const char *dir);
 
 /* How an adapter in folder `dir` should name its base model: "../NAME" if both are in the same folder, so
  * that they can be moved together, else the absolute path. Free the result with free(). NULL: no such

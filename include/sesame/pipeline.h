@@ -199,6 +199,8 @@ typedef struct ses_pipeline_stats {
     int64_t tokens_read; /* tokens of the sequences that ran; generation: of the prompts */
     int64_t tokens_generated;
     int64_t context_limited; /* generated texts that ended early because the model's context was full */
+    /* Models that read characters of words: words of more than max_word_bytes, whose ends are left out. */
+    int64_t shortened_words, max_word_bytes;
 } ses_pipeline_stats;
 /* The counts so far; items in a batch in flight are not counted yet. */
 ses_pipeline_stats ses_pipeline_get_stats(const ses_pipeline *p);

@@ -108,6 +108,9 @@ bool ses_store_alloc_one(ses_store *s, size_t i, ses_err *e);
  * store's optimizer updates it. Both must have trainable memory and the same shape; `with` must outlive s. */
 void ses_store_share(ses_store *s, size_t i, const ses_tensor *with);
 
+/* Frees the values and gradients of a store whose parameters are all shared. */
+void ses_store_free_shared(ses_store *s);
+
 /* Inference: lets parameter i use the values and packed copies of the parameter of the same name in `from`,
  * which must outlive s. False: there is none of this shape and use, with values. */
 bool ses_store_borrow(ses_store *s, size_t i, const ses_store *from);

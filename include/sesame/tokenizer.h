@@ -108,6 +108,8 @@ typedef struct ses_encode_options {
                            0.23: stop soon after max_length tokens, so later text is in no overflowing part */
     int64_t pad_to;     /* pad to this many tokens; 0: no padding */
     bool pad_left;
+    bool has_pad_id; /* padding tokens have the id `pad_id`; false: the id stored in the file, or 0 */
+    int32_t pad_id;
 } ses_encode_options;
 
 /* A half-open range [begin, end) of the text, pair or word that a token came from. */

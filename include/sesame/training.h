@@ -71,6 +71,9 @@ typedef struct ses_teacher_options {
     const char *model; /* folder of the teacher; NULL: no distillation */
     bool init_student; /* start from the teacher's weights that fit, its layers spread evenly */
     ses_distill_options distill;
+    /* [n_more] further teachers: the student learns the mean of the probabilities of all (soft only). */
+    const char *const *more;
+    size_t n_more;
 } ses_teacher_options;
 
 typedef enum {

@@ -44,6 +44,10 @@ typedef struct ses_opt {
     /* For a choice or text: the value if none follows. A value follows after '=', or as the next word if that
      * is exactly one of the choices, or if it ends with value_ending. */
     const char *implicit_value, *value_ending;
+    /* For text: a second use on a command line begins a further part of the command. The list option of this
+     * name then receives the option and all later ones of its `items`. NULL: the last use counts. */
+    const char *repeats_in;
+    const struct ses_opt_table *items; /* for such a list: its items are names and values of these, in turn */
     size_t was_set;                    /* offset of a bool that is set if the option was used; 0: none */
     const char *help;                  /* one sentence without a period */
     const struct ses_opt_table *table; /* included options; `offset` is that of their struct. NULL: none */

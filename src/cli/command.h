@@ -37,6 +37,8 @@ struct ses_command {
     bool is_action;
     /* the first operand is a model (folder or name), unless --model gives it */
     bool has_model_operand;
+    /* whether the options name the models, so that the first operand is none; NULL: they never do */
+    bool (*names_models)(const void *args, int n_operands);
     /* the bundled model of this pipeline is the default of --model; NULL: a pipeline's own, otherwise none */
     const char *default_model_of;
     /* pipelines and analyses: provides more options, the description and examples */

@@ -49,10 +49,10 @@ extern const ses_opt_table ses_device_option_table; /* the same without --json *
     }
 
 /* For commands that open a model. The field is a `const char *`. */
-#define SES_OPT_ADAPTER(struct_, field)                                                              \
-    {                                                                                                \
-        .name = "adapter", .type = SES_OPT_TEXT, .offset = offsetof(struct_, field), .value = "DIR", \
-        .is_model = true, .help = "LoRA adapter folder in PEFT format, applied to the model"         \
+#define SES_OPT_ADAPTER(struct_, field)                                                                  \
+    {                                                                                                    \
+        .name = "adapter", .type = SES_OPT_TEXT, .offset = offsetof(struct_, field), .value = "DIR",     \
+        .is_model = true, .help = "adapter folder (LoRA, IA3, prefix tuning, ...), applied to the model" \
     }
 
 /* Notes on stderr: tensors in the files that the model does not use, and remote code (auto_map) that is

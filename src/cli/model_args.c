@@ -54,8 +54,10 @@ bool ses_model_args_resolve(const ses_command *cmd, void *args, char **operands,
             !use_default(cmd, at, owned, e))
             return false;
     }
+    int n = 0;
+    while (operands[n]) n++;
     const char *first = cmd->has_model_operand ? operands[0] : NULL;
-    if (!first) return true;
+    if (!first || (cmd->names_models && cmd->names_models(args, n))) return true;
     bool ok = keep(&first, ses_model_resolve(first, NULL, e), owned);
     operands[0] = (char *)(uintptr_t)first;
     return ok;

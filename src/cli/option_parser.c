@@ -45,6 +45,62 @@ static match find_letter(const ses_opt_group *group, size_t n_groups, char lette
     return (match){ 0 };
 }
 
+/* A command line, and what follows a repeated option (ses_opt.repeats_in). */
+typedef struct words {
+    const ses_opt_group *group;
+    size_t n_groups;
+    match list;        /* the list that receives further parts; args NULL: the command has none */
+    const char *begin; /* name of the option that begins a part */
+    int parts;         /* times it was used */
+    uint64_t given;    /* options of the current part, bits by their numbers in list.opt.items */
+    const char *twice; /* an option that was given twice in a part; NULL: none */
+} words;
+
+static words words_of(const ses_opt_group *group, size_t n_groups)
+{
+    words w = { .group = group, .n_groups = n_groups };
+    const ses_opt *o;
+    for (size_t g = 0; g < n_groups; g++)
+        for (ses_opt_iter it = ses_opt_begin(group[g].opt, group[g].n); (o = ses_opt_next(&it));)
+            if (o->repeats_in) {
+                w.begin = o->name;
+                w.list = find_name(group, n_groups, o->repeats_in, strlen(o->repeats_in));
+            }
+    return w;
+}
+
+/* The number of an option among the options of a part; -1: it belongs to the whole command. */
+static int number_in_part(const words *w, const char *name)
+{
+    const ses_opt *o;
+    int i = 0;
+    if (!w->list.args) return -1;
+    for (ses_opt_iter it = ses_opt_begin(w->list.opt.items->opt, w->list.opt.items->n);
+         (o = ses_opt_next(&it)); i++)
+        if (!strcmp(o->name, name)) return i;
+    return -1;
+}
+
+/* Stores the value of an option, or appends it to the options of a further part. */
+static bool store(words *w, const match *m, const char *from, const char *value, ses_err *e)
+{
+    const char *name = m->opt.name;
+    int i = number_in_part(w, name);
+    if (i < 0) return ses_opt_set(&m->opt, m->args, from, value, e);
+    bool begins = !strcmp(name, w->begin);
+    w->parts += begins;
+    if (!begins && w->given >> i & 1) w->twice = name;
+    if (w->parts > 1 && w->twice)
+        return ses_fail(e, SES_EUSAGE, "--%s is given twice for one --%s; the options of a --%s follow it",
+                        w->twice, w->begin, w->begin);
+    if (begins && w->parts > 1) w->given = 0;
+    w->given |= begins ? 0 : (uint64_t)1 << i;
+    if (w->parts < 2) return ses_opt_set(&m->opt, m->args, from, value, e);
+    const ses_opt *list = &w->list.opt;
+    return ses_opt_set(list, w->list.args, from, name, e) &&
+           ses_opt_set(list, w->list.args, from, value ? value : "true", e);
+}
+
 /* Options that other programs name differently. Only the options of the command are offered. */
 static const char *common_name(const char *word)
 {
@@ -77,22 +133,22 @@ static bool unknown_name(const ses_opt_group *group, size_t n_groups, const char
 }
 
 /* Parses --name, --name=value, --name value. Moves *at past a value in the next word. */
-static bool parse_long(const ses_opt_group *group, size_t n_groups, char ***at, ses_err *e)
+static bool parse_long(words *w, char ***at, ses_err *e)
 {
     const char *word = **at + 2;
     size_t len = strcspn(word, "=");
-    match m = find_name(group, n_groups, word, len);
-    if (!m.args) return unknown_name(group, n_groups, word, len, e);
+    match m = find_name(w->group, w->n_groups, word, len);
+    if (!m.args) return unknown_name(w->group, w->n_groups, word, len, e);
     char from[64] = "--";
     strncat(from, m.opt.name, sizeof from - 3);
     const char *value = word[len] ? word + len + 1 : NULL;
     if (m.opt.type == SES_OPT_FLAG || m.value) {
         if (value) return ses_fail(e, SES_EUSAGE, "--%.*s takes no value", (int)len, word);
-        return ses_opt_set(&m.opt, m.args, from, m.value, e);
+        return store(w, &m, from, m.value, e);
     }
     if (!value && m.opt.implicit_value) {
         if (ses_opt_takes_word(&m.opt, (*at)[1])) value = *++*at;
-        return ses_opt_set(&m.opt, m.args, from, value, e);
+        return store(w, &m, from, value, e);
     }
     if (!value) {
         value = (*at)[1];
@@ -100,26 +156,26 @@ static bool parse_long(const ses_opt_group *group, size_t n_groups, char ***at, 
             return ses_fail(e, SES_EUSAGE, "%s needs a value (%s)", from, ses_opt_value_name(&m.opt));
         ++*at;
     }
-    return ses_opt_set(&m.opt, m.args, from, value, e);
+    return store(w, &m, from, value, e);
 }
 
 /* Parses -x, -xyz (flags), -xVALUE, -x VALUE. */
-static bool parse_letters(const ses_opt_group *group, size_t n_groups, char ***at, ses_err *e)
+static bool parse_letters(words *w, char ***at, ses_err *e)
 {
     for (const char *c = **at + 1; *c; c++) {
-        match m = find_letter(group, n_groups, *c);
+        match m = find_letter(w->group, w->n_groups, *c);
         char from[3] = { '-', *c, 0 };
         if (!m.args) return ses_fail(e, SES_EUSAGE, "unknown option '%s'", from);
         if (m.opt.type == SES_OPT_FLAG) {
-            if (!ses_opt_set(&m.opt, m.args, from, NULL, e)) return false;
+            if (!store(w, &m, from, NULL, e)) return false;
             continue;
         }
         if (!c[1] && m.opt.implicit_value && !ses_opt_takes_word(&m.opt, (*at)[1]))
-            return ses_opt_set(&m.opt, m.args, from, NULL, e);
+            return store(w, &m, from, NULL, e);
         const char *value = c[1] ? c + 1 : (*at)[1];
         if (!value) return ses_fail(e, SES_EUSAGE, "%s needs a value (%s)", from, ses_opt_value_name(&m.opt));
         if (!c[1]) ++*at;
-        return ses_opt_set(&m.opt, m.args, from, value, e);
+        return store(w, &m, from, value, e);
     }
     return true;
 }
@@ -129,6 +185,7 @@ static bool parse_words(const ses_opt_group *group, size_t n_groups, char **argv
 {
     int n = 0;
     char **at = argv;
+    words w = words_of(group, n_groups);
     for (; *at; at++) {
         char *word = *at;
         if (!strcmp(word, "--")) {
@@ -139,8 +196,8 @@ static bool parse_words(const ses_opt_group *group, size_t n_groups, char **argv
             if (stop_at_operand) break;
             argv[n++] = word;
         } else if (word[1] == '-') {
-            if (!parse_long(group, n_groups, &at, e)) return false;
-        } else if (!parse_letters(group, n_groups, &at, e)) {
+            if (!parse_long(&w, &at, e)) return false;
+        } else if (!parse_letters(&w, &at, e)) {
             return false;
         }
     }
@@ -164,7 +221,7 @@ static bool set_stored(const ses_opt *o, void *args, const ses_json *v, ses_err 
     char from[64];
     snprintf(from, sizeof from, "stored option %s", o->name);
     const char *text = ses_json_string(v, NULL);
-    if (o->type == SES_OPT_LIST) {
+    if (o->type == SES_OPT_LIST && !text) {
         for (size_t i = 0; ok && ses_json_type_of(v) == SES_JSON_ARRAY && i < ses_json_len(v); i++) {
             text = ses_json_string(ses_json_at(v, i), NULL);
             ok = text && ses_opt_set(o, args, from, text, e);

@@ -113,6 +113,17 @@ static void put_text(ses_buf *out, const ses_opt *o, const char *word, const cha
     if (word && (!def || strcmp(word, def))) put_option(out, o, word, strlen(word));
 }
 
+/* Names and values of options in turn. A value "true" is the one of a flag. */
+static void put_parts(ses_buf *out, const ses_opt_list *l)
+{
+    for (size_t k = 0; k + 1 < l->n; k += 2) {
+        ses_buf_appendf(out, " --%s", l->item[k]);
+        if (!strcmp(l->item[k + 1], "true")) continue;
+        ses_buf_put(out, ' ');
+        ses_shell_word_put(out, l->item[k + 1], strlen(l->item[k + 1]));
+    }
+}
+
 void ses_options_put_command_line(const ses_opt *opt, size_t n, const void *args, ses_buf *out)
 {
     const ses_opt *o;
@@ -141,7 +152,8 @@ void ses_options_put_command_line(const ses_opt *opt, size_t n, const void *args
                 put_option(out, o, word, len);
             break;
         case SES_OPT_LIST:
-            for (size_t k = 0; k < l->n; k++) put_option(out, o, l->item[k], strlen(l->item[k]));
+            if (o->items) put_parts(out, l);
+            for (size_t k = 0; !o->items && k < l->n; k++) put_option(out, o, l->item[k], strlen(l->item[k]));
             break;
         }
     }

@@ -35,5 +35,5 @@ double ses_unigram_loss(const int64_t *by, const int64_t *of, int64_t vocab)
     double all = 0, n = 0, loss = 0;
     for (int64_t i = 0; i < vocab; i++) all += (double)by[i] + 1, n += (double)of[i];
     for (int64_t i = 0; i < vocab; i++) loss -= (double)of[i] * log(((double)by[i] + 1) / all);
-    return n > 0 ? loss / n : 0;
+    return n > 0 ? loss / n : NAN;
 }

@@ -12,7 +12,8 @@ void ses_unigram_count(const ses_corpus *c, ses_count_split which, int64_t *coun
 
 double ses_unigram_entropy(const int64_t *count, int64_t vocab); /* in nats per token */
 
-/* Mean loss in nats of tokens with counts `of` under the frequencies of `by`, with add-one smoothing. */
+/* Mean loss in nats of tokens with counts `of` under the frequencies of `by`, with add-one smoothing.
+ * NaN: there are none. */
 double ses_unigram_loss(const int64_t *by, const int64_t *of, int64_t vocab);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "generate_impl.h"
 #include "model/model_desc.h"
+#include "nn/cache_impl.h"
 
 #include <math.h>
 #include <string.h>
@@ -53,7 +54,7 @@ static bool set_lengths(const ses_generator *g, ses_prompt_state *p, ses_err *e)
             (long long)p->prompt_len, (long long)p->max_length);
     p->min_length = o->min_new_tokens ? p->prompt_len + o->min_new_tokens : o->min_length;
     p->n_hyps = p->decoding->count_hyps(o);
-    p->cache_need = p->n_hyps * (p->max_length - 1);
+    p->cache_need = p->n_hyps * (p->max_length - 1 + (g->cache ? g->cache->virtual_rows : 0));
     return true;
 }
 

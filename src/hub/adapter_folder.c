@@ -56,6 +56,7 @@ static char *find_base(const char *dir, const char *named, const char *revision,
 char *ses_adapter_folder_base(const char *dir, const ses_json *config, ses_err *e)
 {
     const char *named = ses_json_string(ses_json_get(config, "base_model_name_or_path"), NULL);
+    if (!named) named = ses_json_string(ses_json_get(config, "model_name"), NULL); /* adapter-hub */
     const char *revision = ses_json_string(ses_json_get(config, "revision"), NULL);
     if (named) return find_base(dir, named, revision, e);
     ses_fail(e, SES_EFORMAT, "%s: \"base_model_name_or_path\" is missing or not a string", dir);

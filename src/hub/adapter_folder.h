@@ -1,4 +1,4 @@
-/* Folders with a LoRA adapter (adapter_config.json) name the folder of their base model. Models and
+/* Folders with an adapter (adapter_config.json) name the folder of their base model. Models and
  * tokenizers are found there. Functions only read their arguments. */
 #ifndef SES_HUB_ADAPTER_FOLDER_H
 #define SES_HUB_ADAPTER_FOLDER_H

@@ -243,6 +243,23 @@ static ses_safetensors *open_elmo(const char *dir, ses_err *e)
     return NULL;
 }
 
+ses_safetensors *ses_tensors_open_files(const char *dir, const char *const file[], size_t n, ses_err *e)
+{
+    folder f = { dir, ses_alloc(sizeof *f.s, e) };
+    for (size_t i = 0; f.s && i < n; i++) {
+        const void *bytes = NULL;
+        size_t size = 0;
+        if (map_shard(&f, file[i], &bytes, &size, e)) {
+            ses_tensor_reader *read = ses_is_torch_file(bytes, size) ? ses_torch_add : ses_safetensors_add;
+            if (read(f.s, bytes, size, file[i], e)) continue;
+            ses_wrap(e, "%s/%s", dir, file[i]);
+        }
+        ses_safetensors_free(f.s);
+        f.s = NULL;
+    }
+    return f.s;
+}
+
 /* *found: one of the layout's files exists; the result or error is about it. */
 static ses_safetensors *open_layout(const char *dir, const struct layout *l, bool *found, ses_err *e)
 {

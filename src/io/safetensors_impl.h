@@ -40,6 +40,9 @@ bool ses_tensor_entry_add(ses_safetensors *s, const ses_tensor_entry *x, ses_err
 /* Opens one file; read NULL: the format is detected from the first bytes. */
 ses_safetensors *ses_tensors_open(ses_tensor_reader *read, const char *path, ses_err *e);
 
+/* Opens several files of a folder, safetensors or PyTorch's, as one; no tensor may be in two of them. */
+ses_safetensors *ses_tensors_open_files(const char *dir, const char *const file[], size_t n, ses_err *e);
+
 /* The dtype of the weights: SES_I8 if there are int8 weights with scales, else that of most elements;
  * SES_F32 without tensors. */
 ses_dtype ses_tensors_dtype(const ses_safetensors *s);

@@ -1,5 +1,5 @@
 /* Regression scores: Pearson correlation; Spearman correlation (Pearson of the ranks, ties get their mean
- * rank); mean squared error. Correlations are NaN if one side is constant. */
+ * rank); mean squared error; coefficient of determination. Correlations are NaN if one side is constant. */
 #include "correlation.h"
 #include "metric_impl.h"
 
@@ -50,6 +50,22 @@ static void squared_error(const ses_example_stats *r, const ses_resample *p, ses
     ses_scores_put(out, sum / (double)p->n, "mse");
 }
 
+/* R^2 = 1 - sum (true - predicted)^2 / sum (true - mean of true)^2; as scikit-learn's r2_score, 1 or 0 if all
+ * true values are equal, and undefined for fewer than two. */
+static void r2(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
+{
+    double first = ses_example_stats_at(r, p, 0)[0], mean = 0, rest = 0, total = 0;
+    for (size_t i = 0; i < p->n; i++) mean += ses_example_stats_at(r, p, i)[0] - first;
+    mean = first + mean / (double)p->n; /* exact if all are equal */
+    for (size_t i = 0; i < p->n; i++) {
+        const double *x = ses_example_stats_at(r, p, i);
+        rest += (x[0] - x[1]) * (x[0] - x[1]);
+        total += (x[0] - mean) * (x[0] - mean);
+    }
+    double value = total > 0 ? 1 - rest / total : rest > 0 ? 0 : 1;
+    ses_scores_put(out, p->n < 2 ? NAN : value, "r2");
+}
+
 const ses_metric ses_metric_pearson = { .name = "pearson",
                                         .description = "Pearson correlation",
                                         .kind = SES_METRIC_REALS,
@@ -66,3 +82,8 @@ const ses_metric ses_metric_squared_error = { .name = "squared_error",
                                               .kind = SES_METRIC_REALS,
                                               .measure = measure,
                                               .finish = squared_error };
+const ses_metric ses_metric_r2 = { .name = "r2",
+                                   .description = "coefficient of determination R^2",
+                                   .kind = SES_METRIC_REALS,
+                                   .measure = measure,
+                                   .finish = r2 };

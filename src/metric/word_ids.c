@@ -44,6 +44,20 @@ bool ses_word_ids_split(ses_word_ids *w, ses_word_interner *x, const char *s, si
     return true;
 }
 
+size_t ses_words_count(const char *s, size_t n)
+{
+    size_t count = 0, k;
+    bool inside = false;
+    for (size_t i = 0; i < n; i += k) {
+        uint32_t cp;
+        k = ses_char_at(s + i, n - i, &cp);
+        bool space = ses_char_is_space(cp);
+        count += !space && !inside;
+        inside = !space;
+    }
+    return count;
+}
+
 void ses_word_ids_free(ses_word_ids *w)
 {
     ses_free(w->id);

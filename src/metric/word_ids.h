@@ -10,6 +10,8 @@
 
 bool ses_char_is_space(uint32_t cp); /* as Python's str.isspace */
 bool ses_char_is_word(uint32_t cp);  /* \w of Python's regular expressions */
+/* Number of words of s, split at white space. */
+size_t ses_words_count(const char *s, size_t n);
 
 /* Assigns ids to words: equal words get equal ids. Zero-initialize. The texts are borrowed until
  * ses_word_interner_free. */

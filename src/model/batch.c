@@ -169,10 +169,10 @@ static bool check_cache(const ses_model *m, const ses_batch *b, ses_err *e)
         for (int64_t i = 0; i < s; i++)
             if (b->slots[i] == slot)
                 return ses_fail(e, SES_EARG, "slot %d occurs twice in the batch", (int)slot);
-        int64_t len = k->len[slot] + cu[s + 1] - cu[s], max_len = ses_model_max_target_tokens(m);
-        if (len > k->room[slot])
+        int64_t len = ses_cache_len(k, slot) + cu[s + 1] - cu[s], max_len = ses_model_max_target_tokens(m);
+        if (len > k->room[slot] - k->virtual_rows)
             return ses_fail(e, SES_EARG, "slot %d: %lld tokens, the cache has capacity for %lld", (int)slot,
-                            (long long)len, (long long)k->room[slot]);
+                            (long long)len, (long long)(k->room[slot] - k->virtual_rows));
         if (len > max_len)
             return ses_fail(e, SES_EARG, "slot %d: %lld tokens, the model's maximum is %lld", (int)slot,
                             (long long)len, (long long)max_len);

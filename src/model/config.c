@@ -222,6 +222,16 @@ static bool read_layer_choice(const ses_json *custom, ses_config *c, ses_err *e)
     return true;
 }
 
+/* "pooling" and "normalize" of "sesame_head": the input of a classifier of sentence vectors (SetFit). */
+static bool read_head_pooling(const ses_json *custom, ses_config *c, ses_err *e)
+{
+    static const char *const names[] = { "default", "cls", "mean", "max" };
+    size_t pooling;
+    if (!ses_config_name(custom, "pooling", names, SES_LEN(names), &pooling, e)) return false;
+    c->custom_head.pooling = (ses_head_pooling)pooling;
+    return ses_config_bool(custom, "normalize", &c->custom_head.normalize, e);
+}
+
 /* "sesame_head": a custom task head that replaces the model's. */
 static bool read_own_head(const ses_json *config, ses_config *c, ses_err *e)
 {
@@ -239,7 +249,8 @@ static bool read_own_head(const ses_json *config, ses_config *c, ses_err *e)
     if (!ses_config_bool(custom, "mix_layers", &c->custom_head.scalar_mix, e))
         return ses_wrap(e, "\"sesame_head\"");
     if (!ses_config_bool(custom, "norm", &c->custom_head.norm, e)) return ses_wrap(e, "\"sesame_head\"");
-    if (!read_layer_choice(custom, c, e)) return ses_wrap(e, "\"sesame_head\"");
+    if (!read_layer_choice(custom, c, e) || !read_head_pooling(custom, c, e))
+        return ses_wrap(e, "\"sesame_head\"");
     if (act && !read_act(&(const ses_config_key)SES_KEY_ACTIVATION("activation", custom_head.act), act, c, e))
         return ses_wrap(e, "\"sesame_head\"");
     c->custom_head.layers = (int64_t)ses_json_len(sizes);

@@ -83,22 +83,28 @@ static bool shape_fits(const ses_tensor *t, const ses_tensor_entry *x, const ses
     return ses_fail(e, SES_EFORMAT, "dtype %s, expected F32, F16, BF16 or F64", ses_dtype_name(x->dtype));
 }
 
-/* Scales of an int8 weight, one per output of the dense layer; NULL: none. */
-static const ses_tensor_entry *scale_of(const ses_safetensors *file, const ses_param *p,
-                                        const ses_tensor_entry *x)
+/* Scales of an int8 weight, one for each of its `outputs`; NULL: none. */
+static const ses_tensor_entry *find_scale(const ses_safetensors *file, const ses_param *p,
+                                          const ses_tensor_entry *x, int64_t outputs)
 {
     char name[NAME + 32];
     snprintf(name, sizeof name, "%s_scale", x->name);
     const ses_tensor_entry *scale =
         x->dtype == SES_I8 && (p->dense || p->embedding) ? ses_safetensors_find(file, name) : NULL;
-    bool fits = scale && scale->dtype == SES_F32 &&
-                scale->count == ses_weight_dim(p->tensor, p->layout == SES_IN_OUT);
+    bool fits = scale && scale->dtype == SES_F32 && scale->count == outputs;
     for (int64_t i = 0; fits && i < scale->count; i++) {
         float by;
         memcpy(&by, (const char *)scale->data + (size_t)i * sizeof by, sizeof by);
         fits = by >= 0 && isfinite(by);
     }
     return fits ? scale : NULL;
+}
+
+/* The same for a weight as large as config.json requires: one per output of the dense layer. */
+static const ses_tensor_entry *scale_of(const ses_safetensors *file, const ses_param *p,
+                                        const ses_tensor_entry *x)
+{
+    return find_scale(file, p, x, ses_weight_dim(p->tensor, p->layout == SES_IN_OUT));
 }
 
 /* Converts n elements of x, starting at `at`, to reals. */
@@ -238,13 +244,12 @@ bool ses_model_param_in_file(const ses_model *m, const ses_param *p)
     return m->file && ses_model_find(m, p->name);
 }
 
-static bool is_lora(const ses_param *p) { return strstr(p->name, ".lora_") != NULL; }
-
-/* A LoRA matrix without values; or, with new_heads, a head's parameter that the file lacks in this shape. */
+/* A parameter of an adapter without values; or, with new_heads, a head's parameter that the file lacks in
+ * this shape. */
 static bool is_new_param(const ses_model *m, size_t i, const ses_tensor_entry *x, const ses_model_options *o)
 {
     const ses_tensor *t = ses_store_at(m->store, i)->tensor;
-    if (is_lora(ses_store_at(m->store, i))) return !x;
+    if (ses_adapter_owns(ses_store_at(m->store, i)->name)) return !x;
     if (!o->new_heads || i < m->first_head_param) return false;
     bool same = x && x->rank == ses_rank(t);
     for (int d = 0; same && d < x->rank; d++) same = x->dim[d] == t->dim[d];
@@ -256,6 +261,30 @@ static bool init_new_param(ses_model *m, size_t i, const ses_model_options *o, s
     if (!o->train && !ses_store_alloc_one(m->store, i, e)) return false;
     ses_model_init_param(m, i, o->seed);
     return true;
+}
+
+/* The file's token table has fewer rows, and the options allow it. */
+static bool has_new_rows(const ses_model *m, const ses_param *p, const ses_tensor_entry *x,
+                         const ses_model_options *o)
+{
+    const ses_tensor *t = p->tensor;
+    return o->new_tokens && o->train && t == m->stack[0].token && x->rank == 2 && x->dim[1] == t->dim[1] &&
+           x->dim[0] < t->dim[0];
+}
+
+/* New rows are initialized, the first ones are the file's. */
+static bool load_first_rows(ses_model *m, size_t i, const ses_tensor_entry *x, const ses_model_options *o,
+                            bool *used, ses_err *e)
+{
+    const ses_param *p = ses_store_at(m->store, i);
+    const ses_tensor_entry *scale = find_scale(m->file, p, x, x->dim[0]);
+    if (scale) used[scale - ses_safetensors_at(m->file, 0)] = true;
+    if (x->dtype == SES_I8 && !scale)
+        return ses_fail(e, SES_EFORMAT, "%s: tensor \"%s\" is int8 and has no scales", x->file,
+                        ses_quoted_of(x->name, strlen(x->name)).s);
+    if (o->check_only) return true;
+    ses_model_init_param(m, i, o->seed);
+    return copy_in(m->dev, p, x, scale, e);
 }
 
 /* Loads or computes parameter i. */
@@ -288,6 +317,7 @@ static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool 
         m->adapter && (!base || ses_adapter_is_new(m->adapter) || ses_adapter_changes(m->adapter, p->name));
     if (o->shared && !changed && !o->check_only && ses_store_borrow(m->store, i, o->shared->store))
         return true;
+    if (has_new_rows(m, p, x, o)) return load_first_rows(m, i, x, o, used, e);
     return ses_param_load(m->store, i, m->file, x, o, !changed, e) ||
            ses_wrap(e, "%s: tensor \"%s\"", x->file, ses_quoted_of(x->name, strlen(x->name)).s);
 }
@@ -306,7 +336,7 @@ static bool list_missing_keys(ses_model *m, const ses_model_options *o, ses_err 
     for (size_t i = m->first_head_param; i < ses_store_count(m->store); i++) {
         char name[NAME];
         const ses_param *p = ses_store_at(m->store, i);
-        if (p->role != SES_PARAM_TRAINED || is_lora(p)) continue;
+        if (p->role != SES_PARAM_TRAINED || ses_adapter_owns(p->name)) continue;
         const ses_tensor_entry *x = m->adapter ? ses_adapter_find(m->adapter, m, p->name) : NULL;
         if (!is_new_param(m, i, x ? x : ses_model_find(m, p->name), o)) continue;
         if (ses_model_tensor_name(m, i, name, sizeof name))

@@ -82,6 +82,7 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     m->c.pooler.present = m->class->pooler && !o->no_head && !m->c.custom_head.kind;
     m->c.decoder.input_from_source = m->class->decoder_input_from_source;
     if (m->class->summary) m->c.summary.kind = m->class->summary;
+    if (m->c.custom_head.pooling) m->c.summary.kind = ses_head_pooling_summary(m->c.custom_head.pooling);
     if (m->class->uses_sequence_summary_act) m->c.summary.act = m->c.summary.sequence_summary_act;
     if (m->class->includes_token) m->c.input.excludes_token = false;
     if (m->class->no_output_drop) m->c.rnn.output_drop = 0;
@@ -89,6 +90,7 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     m->store = ses_store_new(m->dev, e);
     if (m->store && m->adapter) ses_adapter_begin(m->adapter, m);
     if (!m->store || !declare_stacks(m, e)) return false;
+    if (m->adapter && !ses_adapter_stacks(m->adapter, m, e)) return false;
     m->first_head_param = ses_store_count(m->store);
     if (m->c.pooler.present && !m->c.pooler.no_dense)
         m->pooler = ses_dense_add(m->store, m->c.hidden, m->c.hidden, SES_BIAS, "pooler");
@@ -173,7 +175,7 @@ ses_model *ses_model_new(const ses_json *config, ses_device *dev, const ses_mode
     ses_model *m = ses_alloc(sizeof *m, e);
     if (!m) return NULL;
     m->dev = dev;
-    if (o.lora) ses_fail(e, SES_EARG, "a LoRA adapter needs pretrained weights");
+    if (o.lora) ses_fail(e, SES_EARG, "an adapter needs pretrained weights");
     if (!o.lora && ses_model_declare(m, config, &o, e) && init_random(m, &o, e)) return m;
     ses_model_free(m);
     return NULL;
@@ -186,12 +188,18 @@ static bool open_adapter(ses_model *m, const char *dir, const ses_model_options 
     if (!has_adapter && !o->lora) return true;
     if (o->lora && (!o->train || o->random_init))
         return ses_fail(e, SES_EARG,
-                        "%s: LoRA trains an adapter for pretrained weights: set train, and not random_init",
+                        "%s: an adapter is trained for pretrained weights: set train, and not random_init",
                         dir);
     if (o->lora && has_adapter)
         m->adapter = ses_adapter_continue(dir, o->base, o->lora->dropout, e);
     else
         m->adapter = o->lora ? ses_adapter_new(o->lora, dir, e) : ses_adapter_open(dir, o->base, e);
+    const char *unmerged = o->train && !o->lora ? ses_adapter_unmerged(m->adapter) : NULL;
+    if (unmerged)
+        return ses_fail(
+            e, SES_EUNSUPPORTED,
+            "%s: %s cannot be merged into the weights: train the adapter further, or its base model", dir,
+            unmerged);
     return m->adapter != NULL;
 }
 
@@ -324,7 +332,12 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
     if (!ses_model_check_hooks(m, b, request, e)) return false;
     if (b->cache && ses_tape_recording(t))
         return ses_fail(e, SES_EARG, "a recording tape cannot use a KV cache: it has no gradients");
+    ses_virtual_batch v = { 0 };
+    if (!ses_virtual_batch_make(m, t, &b, &request, &v, e)) return false;
     ses_forward_ctx p = { .tape = t, .c = &m->c, .input_c = m->stack[0].c, .batch = b, .request = request };
+    p.virtual_rows = v.virtual_rows;
+    p.in_shift = m->stack[0].virt.keys ? m->stack[0].virt.tokens : 0;
+    p.target_shift = m->stack[1].virt.keys ? m->stack[1].virt.tokens : 0;
     ses_forward_begin(&p, 14 * (size_t)m->stack[0].depth + 13 * (size_t)m->stack[1].depth + 16);
     ses_state at = run_stacks(m, &p);
     size_t n;
@@ -343,6 +356,7 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
         out->head[i] = (ses_head_output){ use[i].head->name, use[i].output, p.loss };
         loss = loss && p.loss ? ses_add(t, loss, p.loss) : loss ? loss : p.loss;
     }
+    if (v.tokens) ses_virtual_batch_shrink(&v, t, p.item, p.n);
     out->loss = loss, out->item = p.item, out->n = p.n, out->mem_cu_seqlens = p.mem_cu_seqlens;
     bool ok = ses_tape_ok(t, e);
     if (b->cache) ses_cache_end(&p, ok);
@@ -410,8 +424,16 @@ static int64_t max_tokens(const ses_config *c)
     return c->position.max + c->position.extra_rows - c->position.offset;
 }
 
-int64_t ses_model_max_tokens(const ses_model *m) { return max_tokens(m->stack[0].c); }
-int64_t ses_model_max_target_tokens(const ses_model *m) { return max_tokens(&m->c); }
+int64_t ses_model_max_tokens(const ses_model *m)
+{
+    return max_tokens(m->stack[0].c) - m->stack[0].virt.tokens;
+}
+
+int64_t ses_model_max_target_tokens(const ses_model *m)
+{
+    return max_tokens(&m->c) - m->stack[has_decoder(m)].virt.tokens;
+}
+
 int64_t ses_model_vocab_size(const ses_model *m) { return m->c.vocab; }
 int64_t ses_model_source_vocab_size(const ses_model *m) { return m->stack[0].c->vocab; }
 int64_t ses_model_state_size(const ses_model *m) { return m->c.rnn.state; }

@@ -188,7 +188,8 @@ struct ses_model {
     size_t first_head_param; /* parameters from this index on belong to the pooler and the heads */
     char *dir;
     ses_adapter *adapter; /* NULL: none */
-    bool is_view;         /* everything but the struct belongs to another model */
+    ses_adapter_hook adapter_hook;
+    bool is_view; /* everything but the struct belongs to another model */
 };
 
 /* config.c: the description of the config's model_type. */
@@ -271,25 +272,33 @@ ses_json_doc *ses_model_config_open_as(const char *dir, const char *base, const 
 
 /* adapter.c: the adapter of a folder, or a new one. */
 ses_adapter *ses_adapter_open(const char *dir, const char *base, ses_err *e);
-ses_adapter *ses_adapter_new(const ses_lora *l, const char *base, ses_err *e);
-/* The adapter of a folder, to be trained further: rank, scale and targets are its own. */
+ses_adapter *ses_adapter_new(const ses_adapter_options *o, const char *base, ses_err *e);
+/* The adapter of a folder, to be trained further: its settings are its own. */
 ses_adapter *ses_adapter_continue(const char *dir, const char *base, double dropout, ses_err *e);
 void ses_adapter_free(ses_adapter *a);
 /* Settings of the adapter that is trained; NULL: none. */
-const ses_lora *ses_model_lora(const ses_model *m);
+const ses_adapter_options *ses_model_adapter(const ses_model *m);
 const char *ses_adapter_base(const ses_adapter *a); /* folder of the base model */
 bool ses_adapter_is_new(const ses_adapter *a);
-/* Layers declared between begin and end may be LoRA targets. False: a target does not exist. */
+/* The title of an adapter that cannot become part of the weights; NULL: none. */
+const char *ses_adapter_unmerged(const ses_adapter *a);
+/* Adapters may change layers that are declared between begin and end; ses_adapter_stacks: the stacks have
+ * been declared. False: a target does not exist. */
 void ses_adapter_begin(ses_adapter *a, ses_model *m);
+bool ses_adapter_stacks(ses_adapter *a, ses_model *m, ses_err *e);
 bool ses_adapter_end(ses_adapter *a, ses_model *m, ses_err *e);
-/* The adapter's trained tensor of a head parameter; NULL: none. */
+/* The adapter's tensor of a parameter; NULL: none. */
 const ses_tensor_entry *ses_adapter_find(ses_adapter *a, const ses_model *m, const char *name);
-/* A LoRA matrix changes the parameter. */
+/* Will ses_adapter_merge change the parameter? */
 bool ses_adapter_changes(const ses_adapter *a, const char *ours);
-/* Adds a loaded adapter to the weights of the model. All its tensors must have been used. */
+/* Changes the weights of the model by the loaded adapters. All their tensors must have been used. */
 bool ses_adapter_merge(ses_adapter *a, ses_model *m, const ses_model_options *o, ses_err *e);
 /* The name of parameter i in an adapter file; false: not part of the adapter. */
 bool ses_adapter_name(const ses_model *m, size_t i, char *buf, size_t n);
+/* Does the tensor of an adapter file belong to a head, to no layer of the model? */
+bool ses_adapter_is_head(const char *name);
+/* Does a parameter with this name belong to an adapter, not to the model? */
+bool ses_adapter_owns(const char *name);
 bool ses_adapter_save_config(const ses_model *m, const char *dir, bool overwrite, ses_err *e);
 
 /* save.c: a parameter as the data source of ses_safetensors_writer_add_source. */
@@ -325,6 +334,20 @@ bool ses_model_find_label(const ses_model *m, ses_string text, int64_t *label, s
 
 /* batch.c: validates a batch. */
 bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e);
+
+/* virtual_batch.c: a batch with virtual tokens before its sequences. */
+typedef struct ses_virtual_batch {
+    ses_batch batch;
+    ses_output_request request;
+    const int32_t *virtual_rows; /* [batch.tokens]; NULL: the batch is unchanged */
+    int32_t *token;              /* [tokens]: the index of each token in the new batch */
+    int64_t tokens;              /* tokens of the former batch; 0: the batch is unchanged */
+} ses_virtual_batch;
+/* Lets *b and *r point to v, which must outlive the pass, if the model has virtual tokens. */
+bool ses_virtual_batch_make(const ses_model *m, ses_tape *t, const ses_batch **b,
+                            const ses_output_request **r, ses_virtual_batch *v, ses_err *e);
+/* Removes virtual tokens from outputs by token. */
+void ses_virtual_batch_shrink(const ses_virtual_batch *v, ses_tape *t, ses_output *item, size_t n);
 
 /* model_hooks.c: validates captures and edits; the batch is valid. */
 bool ses_model_check_hooks(const ses_model *m, const ses_batch *b, const ses_output_request *r, ses_err *e);

@@ -103,8 +103,10 @@ bool ses_name_to_hf_alias(const ses_model *m, const char *name, int which, char 
     const char *base = m->class == &m->desc->class[0] ? "" : ses_class_prefix(m);
     if (find(&(tables){ m->desc, &m->c, base, "" }, name, &which, buf, n)) return true;
     if (m->part[0].desc && find_in_parts(m, name, which, buf, n)) return true;
-    /* parameters of custom heads, which transformers does not have, keep their names */
-    static const char *const custom = "own.";
+    /* parameters of custom heads, which transformers does not have, keep their names, and so do
+     * parameters of adapters */
+    static const char *const custom = "own.", *const adapter = "adapter.";
+    if (!which && !strncmp(name, adapter, strlen(adapter))) return (size_t)snprintf(buf, n, "%s", name) < n;
     if (strncmp(name, custom, strlen(custom)) || which) return false;
     return (size_t)snprintf(buf, n, "sesame_head.%s", name + strlen(custom)) < n;
 }

@@ -66,20 +66,22 @@ bool ses_model_saved_name(const ses_model *m, size_t i, char *buf, size_t n)
 ses_safetensors *ses_model_open_saved(const ses_model *m, const char *dir, ses_err *e)
 {
     if (!ses_adapter_is_new(m->adapter)) return ses_checkpoint_open(dir, e);
-    char *path = ses_path_join(dir, SES_ADAPTER_FILE, e);
-    ses_safetensors *s = path ? ses_safetensors_open(path, e) : NULL;
-    ses_free(path);
-    return s;
+    return ses_adapter_open_files(m->adapter->desc, dir, e);
 }
 
-static bool save_adapter(const ses_model *m, ses_safetensors_writer *w, const char *dir,
-                         const ses_save_options *o, ses_err *e)
+/* w: the adapter's tensors; head: tensors in a file of their own. */
+static bool save_adapter(const ses_model *m, const ses_safetensors_writer *w,
+                         const ses_safetensors_writer *head, const char *dir, const ses_save_options *o,
+                         ses_err *e)
 {
-    char *path = ses_path_join(dir, SES_ADAPTER_FILE, e);
-    bool ok = path && ses_safetensors_save(w, path, o->overwrite, e) &&
-              ses_adapter_save_config(m, dir, o->overwrite, e);
+    const ses_adapter_desc *d = m->adapter->desc;
+    char *path = ses_path_join(dir, d->file[0][0], e);
+    bool ok = path && ses_safetensors_save(w, path, o->overwrite, e);
     ses_free(path);
-    return ok;
+    path = ok && d->file[1][0] ? ses_path_join(dir, d->file[1][0], e) : NULL;
+    if (ok && d->file[1][0]) ok = path && ses_safetensors_save(head, path, o->overwrite, e);
+    ses_free(path);
+    return ok && ses_adapter_save_config(m, dir, o->overwrite, e);
 }
 
 /* Largest magnitude of each output's weights / 127. */
@@ -141,17 +143,25 @@ static bool save_weights(const ses_model *m, const char *dir, const ses_save_opt
     size_t n = ses_store_count(m->store);
     bool ok = false;
     ses_arena mem = { 0 };
+    const ses_adapter_desc *adapter = ses_adapter_is_new(m->adapter) ? m->adapter->desc : NULL;
     ses_param_source *from = ses_alloc_array(n, sizeof *from, e);
-    ses_safetensors_writer *w = from ? ses_safetensors_writer_new(e) : NULL;
-    if (!w || !ses_safetensors_writer_add_meta(w, "format", "pt", e)) goto done;
-    for (size_t i = 0; i < n; i++)
-        if (!add_param(m, i, o, w, &from[i], &mem, e)) goto done;
-    if (ses_adapter_is_new(m->adapter))
-        ok = save_adapter(m, w, dir, o, e);
+    ses_safetensors_writer *w = from ? ses_safetensors_writer_new(e) : NULL,
+                           *head = w ? ses_safetensors_writer_new(e) : NULL;
+    bool apart = adapter && adapter->file[1][0]; /* the head has a file of its own */
+    if (!head || (!(adapter && adapter->no_meta) && !ses_safetensors_writer_add_meta(w, "format", "pt", e)))
+        goto done;
+    for (size_t i = 0; i < n; i++) {
+        bool own = ses_adapter_owns(ses_store_at(m->store, i)->name);
+        if (!add_param(m, i, o, apart && !own ? head : w, &from[i], &mem, e)) goto done;
+    }
+    if (adapter && adapter->save && !adapter->save(m, w, &mem, e)) goto done;
+    if (adapter)
+        ok = save_adapter(m, w, head, dir, o, e);
     else
         ok = (o->dtype == SES_I8 ? ses_checkpoint_save_int8 : ses_checkpoint_save)(w, dir, o->shard_bytes,
                                                                                    o->overwrite, e);
 done:
+    ses_safetensors_writer_free(head);
     ses_safetensors_writer_free(w);
     ses_free(from);
     ses_arena_free(&mem);
@@ -194,5 +204,10 @@ bool ses_model_save(const ses_model *m, const char *dir, const ses_save_options 
     if (o.dtype != SES_F32 && o.dtype != SES_F16 && o.dtype != SES_BF16 && o.dtype != SES_I8)
         return ses_fail(e, SES_EARG, "weights can be saved as F32, F16, BF16 or I8, not as %s",
                         ses_dtype_name(o.dtype));
+    const char *unmerged = ses_adapter_is_new(m->adapter) ? NULL : ses_adapter_unmerged(m->adapter);
+    if (unmerged)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "%s cannot be merged into the weights of a model: keep its folder as an adapter",
+                        unmerged);
     return ses_dir_make(dir, e) && save_weights(m, dir, &o, e) && save_config(m, dir, &o, e);
 }

@@ -66,8 +66,11 @@ void ses_cache_free(ses_cache *c)
 }
 
 int64_t ses_cache_slots(const ses_cache *c) { return c->slots; }
-int64_t ses_cache_capacity(const ses_cache *c) { return c->capacity; }
-int64_t ses_cache_len(const ses_cache *c, int64_t slot) { return c->len[slot]; }
+int64_t ses_cache_capacity(const ses_cache *c) { return c->capacity ? c->capacity - c->virtual_rows : 0; }
+int64_t ses_cache_len(const ses_cache *c, int64_t slot)
+{
+    return c->len[slot] ? c->len[slot] - c->virtual_rows : 0;
+}
 
 size_t ses_cache_bytes(const ses_cache *c)
 {
@@ -112,6 +115,7 @@ static bool grow_slots(ses_cache *c, int64_t slots, ses_err *e)
 bool ses_cache_grow(ses_cache *c, int64_t slots, int64_t length, ses_err *e)
 {
     if (slots < c->slots) slots = c->slots;
+    if (length > 0) length += c->virtual_rows;
     if (length < c->capacity) length = c->capacity;
     if (slots == c->slots && length == c->capacity) return true;
     ses_kv_buffer bigger = c->self;
@@ -158,6 +162,7 @@ static int64_t end_of_room(const ses_cache *c, int64_t row, int64_t length)
 bool ses_cache_reserve(ses_cache *c, int64_t slot, int64_t length)
 {
     int64_t row = 0, next;
+    if (length > 0) length += c->virtual_rows;
     c->room[slot] = 0;
     while (length > 0 && (next = end_of_room(c, row, length)) >= 0) row = next;
     if (row + length > c->self.rows) return false;
@@ -173,6 +178,8 @@ ses_cache *ses_cache_create(ses_device *dev, const ses_stack *k, int64_t width, 
     c->dev = dev;
     c->self = c->cross = (ses_kv_buffer){ .layers = k->depth, .heads = k->heads, .dim = width / k->heads };
     if (!k->cross || k->cross_unused) c->cross.layers = 0;
+    c->virtual_rows = k->virt.tokens;
+    c->prefix = k->virt.keys ? k->virt.tokens : 0;
     if (length < 0 ? grow_slots(c, slots, e) : ses_cache_grow(c, slots, length, e)) {
         c->slots = slots;
         return c;
@@ -191,7 +198,7 @@ static void release_source(ses_cache *c, int64_t slot)
 
 void ses_cache_trim(ses_cache *c, int64_t slot, int64_t len)
 {
-    if (len < 0) len = 0;
+    len = len > 0 ? len + c->virtual_rows : 0;
     if (len < c->len[slot]) c->len[slot] = len;
     if (!len) release_source(c, slot);
     for (int64_t x = 0; c->shared_prefix[0] && x < c->slots; x++) {
@@ -357,6 +364,25 @@ static const int32_t *offsets(const ses_batch *b)
     return b->target_cu_seqlens ? b->target_cu_seqlens : b->cu_seqlens;
 }
 
+/* Rows of a slot before its next token. */
+static int64_t rows_before(const ses_cache *c, int64_t slot)
+{
+    return c->len[slot] ? c->len[slot] : c->prefix;
+}
+
+/* Rows of virtual tokens in the batch's empty slots. */
+static void begin_prefixes(ses_forward_ctx *p, const ses_cache *c)
+{
+    const ses_batch *b = p->batch;
+    int32_t *row = ses_tape_host_alloc(p->tape, (size_t)(b->seqs * c->prefix), sizeof *row);
+    int64_t n = 0;
+    for (int64_t s = 0; row && s < b->seqs; s++)
+        for (int64_t i = 0; !c->len[b->slots[s]] && i < c->prefix; i++)
+            row[n++] = (int32_t)(c->first[b->slots[s]] + i);
+    p->past.n_prefixes = n / c->prefix;
+    if (n) p->past.prefix_rows = ses_tape_ints(p->tape, row, n);
+}
+
 void ses_cache_begin(ses_forward_ctx *p)
 {
     const ses_batch *b = p->batch;
@@ -369,7 +395,7 @@ void ses_cache_begin(ses_forward_ctx *p)
     ses_seqs *keys = &p->past;
     if (!begin || !len || !row) return;
     for (int64_t s = 0; s < b->seqs; s++) {
-        int32_t cached = (int32_t)c->len[b->slots[s]], added = cu[s + 1] - cu[s];
+        int32_t cached = (int32_t)rows_before(c, b->slots[s]), added = cu[s + 1] - cu[s];
         begin[s] = (int32_t)c->first[b->slots[s]], len[s] = cached + added;
         if (len[s] > keys->max_seqlen) keys->max_seqlen = len[s];
         for (int32_t t = 0; t < added; t++) row[cu[s] + t] = begin[s] + cached + t;
@@ -377,6 +403,13 @@ void ses_cache_begin(ses_forward_ctx *p)
     keys->cu_seqlens = ses_tape_ints(p->tape, begin, b->seqs + 1);
     keys->key_lens = ses_tape_ints(p->tape, len, b->seqs);
     keys->key_rows = ses_tape_ints(p->tape, row, cu[b->seqs]);
+    if (c->prefix) begin_prefixes(p, c);
+}
+
+int64_t ses_cache_position(const ses_forward_ctx *p, int64_t s, int64_t shift)
+{
+    int64_t len = p->batch->cache->len[p->batch->slots[s]];
+    return len ? len : shift;
 }
 
 void ses_cache_end(ses_forward_ctx *p, bool ok)
@@ -384,7 +417,7 @@ void ses_cache_end(ses_forward_ctx *p, bool ok)
     const ses_batch *b = p->batch;
     const int32_t *cu = offsets(b);
     for (int64_t s = 0; s < b->seqs; s++) {
-        if (ok) b->cache->len[b->slots[s]] += cu[s + 1] - cu[s];
+        if (ok) b->cache->len[b->slots[s]] = rows_before(b->cache, b->slots[s]) + cu[s + 1] - cu[s];
         if (!ok && !b->cache->len[b->slots[s]]) release_source(b->cache, b->slots[s]);
     }
 }
@@ -404,6 +437,21 @@ static void store_heads(ses_forward_ctx *p, const ses_kv_buffer *s, const ses_se
                          a.head, ses_count(keys->key_rows), a.heads, s->dim);
 }
 
+/* Stores the keys and values of virtual tokens in the slots that were empty. */
+static void store_prefixes(ses_forward_ctx *p, const ses_kv_buffer *s, const ses_virtual *v,
+                           ses_tensor *prefix, int i, int64_t heads)
+{
+    ses_device *dev = ses_tape_device(p->tape);
+    const ses_seqs *keys = &p->past;
+    for (int part = 0; keys->n_prefixes && part < 2; part++) {
+        const ses_tensor *x = ses_virtual_part(v, p->tape, prefix, i, part);
+        for (int64_t k = 0; x && k < keys->n_prefixes; k++)
+            dev->k.scatter_heads(&dev->exec, at(s, i, part, 0, 0), s->rows * s->dim,
+                                 keys->prefix_rows->i + k * v->tokens, x->data, heads * s->dim, s->dim,
+                                 v->tokens, heads, s->dim);
+    }
+}
+
 static ses_tensor *layer_view(ses_forward_ctx *p, const ses_kv_buffer *s, int i, int part, int64_t heads)
 {
     ses_err e = { 0 };
@@ -413,11 +461,13 @@ static ses_tensor *layer_view(ses_forward_ctx *p, const ses_kv_buffer *s, int i,
     return x;
 }
 
-void ses_cache_extend(ses_forward_ctx *p, int i, int64_t heads, ses_attention_inputs *in)
+void ses_cache_extend(ses_forward_ctx *p, const ses_virtual *v, ses_tensor *prefix, int i, int64_t heads,
+                      ses_attention_inputs *in)
 {
     const ses_kv_buffer *s = &p->batch->cache->self;
     int64_t D = s->dim, C = heads * D;
     if (!in->q || (!in->k) != (!in->v)) return; /* the tape has failed */
+    if (prefix) store_prefixes(p, s, v, prefix, i, heads);
     if (in->k) {
         store_heads(p, s, &p->past, i, 0, (rows_from){ in->k, 0, C, D, heads });
         store_heads(p, s, &p->past, i, 1, (rows_from){ in->v, 0, C, D, heads });

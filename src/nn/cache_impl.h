@@ -21,9 +21,13 @@ struct ses_cache {
     const ses_model *model;
     ses_device *dev;
     int64_t slots;
-    int64_t capacity;      /* tokens in every slot; 0: see ses_cache_reserve */
-    ses_kv_buffer self;    /* slot s has rows first[s] ... first[s] + room[s] - 1 */
-    ses_kv_buffer cross;   /* sources, first fit */
+    int64_t capacity;    /* tokens in every slot; 0: see ses_cache_reserve */
+    ses_kv_buffer self;  /* slot s has rows first[s] ... first[s] + room[s] - 1 */
+    ses_kv_buffer cross; /* sources, first fit */
+    /* Virtual tokens of an adapter (prompt or prefix tuning) are the first rows of a slot that is not empty;
+     * functions of sesame/cache.h do not count them. prefix: virtual tokens whose keys and values are
+     * parameters. */
+    int64_t virtual_rows, prefix;
     int64_t *len;          /* [slots] */
     int64_t *first, *room; /* [slots] */
     /* [slots][slots]: number of leading rows known to be equal; the second array is scratch for
@@ -48,9 +52,13 @@ bool ses_cache_grow_rows(ses_cache *c, int64_t rows, ses_err *e);
 
 /* Before a pass: sets p->past and p->source: rows of new keys, and all keys of each sequence. */
 void ses_cache_begin(ses_forward_ctx *p);
+/* The position of the first new token of sequence s; shift: the position of the first token of an empty
+ * slot. */
+int64_t ses_cache_position(const ses_forward_ctx *p, int64_t s, int64_t shift);
 /* Stores keys and values of the new tokens of layer i, which has this many heads, and lets `in` read all
- * cached ones. */
-void ses_cache_extend(ses_forward_ctx *p, int i, int64_t heads, ses_attention_inputs *in);
+ * cached ones. prefix: keys and values of virtual tokens, for slots that are empty; NULL: none. */
+void ses_cache_extend(ses_forward_ctx *p, const ses_virtual *v, ses_tensor *prefix, int i, int64_t heads,
+                      ses_attention_inputs *in);
 /* The same for cross attention; without keys in `in`, only reads the source. */
 void ses_cache_cross(ses_forward_ctx *p, int i, int64_t heads, ses_attention_inputs *in);
 /* After a pass: extends the slots, or drops the sources that the failed pass added. */

@@ -73,6 +73,14 @@ typedef enum {
     SES_CUSTOM_GRU
 } ses_custom_head;
 
+/* The tokens whose states it reads. */
+typedef enum {
+    SES_HEAD_POOL_DEFAULT /* the model's summary */,
+    SES_HEAD_POOL_FIRST,
+    SES_HEAD_POOL_MEAN,
+    SES_HEAD_POOL_MAX
+} ses_head_pooling;
+
 /* Attention of a recurrent decoder over the encoder's states. */
 typedef enum {
     SES_RNN_ATTENTION_GENERAL, /* state' W key */
@@ -317,6 +325,8 @@ typedef struct ses_config {
         bool scalar_mix; /* heads read a learned mix of all layers (ELMo), not the last layer */
         bool norm;       /* recurrent: batch norm of the input */
         ses_layer_choice choice;
+        ses_head_pooling pooling; /* linear, mlp: input of a sequence classifier */
+        bool normalize;           /* linear, mlp: this input is divided by its length */
     } custom_head;
 
     /* Token classification with a CRF over the labels; scheme: which steps are never decoded. */

@@ -3,12 +3,19 @@
 
 bool ses_custom_head_is_recurrent(const ses_config *c) { return c->custom_head.kind >= SES_CUSTOM_LSTM; }
 
+ses_summary ses_head_pooling_summary(ses_head_pooling p)
+{
+    return p == SES_HEAD_POOL_MEAN  ? SES_SUMMARY_MEAN
+           : p == SES_HEAD_POOL_MAX ? SES_SUMMARY_MAX
+                                    : SES_SUMMARY_FIRST;
+}
+
 static ses_rnn_type rnn_type(const ses_config *c)
 {
     return c->custom_head.kind == SES_CUSTOM_LSTM ? SES_RNN_LSTM : SES_RNN_GRU;
 }
 
-void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c)
+void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c, int64_t outputs)
 {
     int64_t width = ses_layer_choice_width(c, ses_head_width(c));
     if (c->custom_head.norm) h->batch_norm[0] = ses_batch_norm_add(s, width, "own.norm.");
@@ -24,7 +31,7 @@ void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c)
             width = size;
         }
     }
-    h->out = ses_dense_add(s, c->labels, width, SES_BIAS, "own.out");
+    h->out = ses_dense_add(s, outputs, width, SES_BIAS, "own.out");
 }
 
 ses_tensor *ses_custom_head_run(const ses_head_params *h, ses_forward_ctx *p, const ses_state *at,
@@ -34,6 +41,7 @@ ses_tensor *ses_custom_head_run(const ses_head_params *h, ses_forward_ctx *p, co
     ses_tape *t = p->tape;
     double rate = ses_head_dropout_rate(c);
     ses_tensor *x = per_token || ses_custom_head_is_recurrent(c) ? at->x : ses_summary_gather(p, at);
+    if (c->custom_head.normalize && !per_token) x = ses_l2_normalize(t, x);
     if (h->batch_norm[0].gain) x = ses_batch_norm_run(t, &h->batch_norm[0], x);
     for (int i = 0; i < (int)c->custom_head.layers && x; i++) {
         x = ses_dropout(t, x, rate);

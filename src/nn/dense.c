@@ -1,4 +1,4 @@
-/* Dense layers and norms: parameters, and the variants of running them (fused, int8, with LoRA). */
+/* Dense layers and norms: parameters, and the variants of running them (fused, int8, with adapters). */
 #include "nn.h"
 
 #include "tensor/device_impl.h"
@@ -19,18 +19,11 @@ static ses_tensor *add(ses_store *s, const char *base, const char *part, const i
     return ses_store_add(s, name, dim, init);
 }
 
-/* Adds LoRA matrices if the layer is a target: A random, B zero, so that the initial output is unchanged (Hu
- * et al. 2021). */
-static void add_lora(ses_store *s, ses_dense *d, const char *base, int64_t out, int64_t in)
+/* Lets an adapter add its parameters to the layer. */
+static void add_adapter(ses_store *s, ses_dense *d, const char *name, int64_t out, int64_t in)
 {
-    const ses_lora_hook *a = ses_store_lora_hook(s);
-    if (!a || !a->is_target(a->ctx, base, d->layout)) return;
-    d->lora_a = add(s, base, "lora_A.weight", SES_DIM(a->rank, in), SES_INIT_FAN_IN);
-    ses_store_set_role(s, d->lora_a, SES_PARAM_TRAINED);
-    d->lora_b = add(s, base, "lora_B.weight", SES_DIM(out, a->rank), SES_INIT_ZERO);
-    ses_store_set_role(s, d->lora_b, SES_PARAM_TRAINED);
-    d->lora_scale = a->scale;
-    d->lora_dropout = a->dropout;
+    const ses_adapter_hook *a = ses_store_adapter_hook(s);
+    if (a) a->dense(a->ctx, s, d, name, out, in);
 }
 
 ses_dense ses_dense_add_layout(ses_store *s, ses_weight_layout layout, int64_t out, int64_t in, ses_bias bias,
@@ -40,7 +33,7 @@ ses_dense ses_dense_add_layout(ses_store *s, ses_weight_layout layout, int64_t o
     d.w = add(s, name, "weight", layout == SES_IN_OUT ? SES_DIM(in, out) : SES_DIM(out, in), SES_INIT_NORMAL);
     ses_store_set_dense(s, d.w, layout);
     if (bias == SES_BIAS) d.b = add(s, name, "bias", SES_DIM(out), SES_INIT_ZERO);
-    add_lora(s, &d, name, out, in);
+    add_adapter(s, &d, name, out, in);
     return d;
 }
 
@@ -64,7 +57,7 @@ void ses_dense_add_fused(ses_store *s, ses_dense *const d[], int n, int64_t out,
     }
     for (int i = 0; i < n && bias == SES_BIAS; i++)
         d[i]->b = add(s, name[i], "bias", SES_DIM(out), SES_INIT_ZERO);
-    for (int i = 0; i < n; i++) add_lora(s, d[i], name[i], out, in);
+    for (int i = 0; i < n; i++) add_adapter(s, d[i], name[i], out, in);
 }
 
 /* Does `part` start n elements after `first`, in values, gradients and the f32 copy? */
@@ -100,7 +93,7 @@ ses_tensor *ses_dense_run_fused(ses_tape *t, const ses_dense d[], int n, ses_ten
     int n_packed = 0, n_i8 = 0; /* number of weights with these properties */
     assert(n <= MAX_FUSED);
     for (int i = 0; i < n; i++) {
-        if (!d[i].w || d[i].lora_a || !d[i].b != !d[0].b) return NULL;
+        if (!d[i].w || ses_dense_has_adapter(&d[i]) || !d[i].b != !d[0].b) return NULL;
         w[i] = d[i].w, b[i] = d[i].b;
         n_packed += ses_tape_device(t)->is_host && w[i]->pack;
         n_i8 += ses_tape_device(t)->is_host && ses_pack_dtype(w[i]) == SES_I8;
@@ -128,21 +121,32 @@ ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const cha
     return n;
 }
 
+/* y = x gain, by column; gain may have any shape. */
+static ses_tensor *scale_columns(ses_tape *t, ses_tensor *x, ses_tensor *gain)
+{
+    return ses_affine(t, x, ses_reshape(t, gain, SES_DIM(ses_count(gain))), NULL);
+}
+
 ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act)
 {
-    if (!d.lora_a) return ses_linear(t, x, d.w, d.b, act, d.layout);
+    if (!ses_dense_has_adapter(&d)) return ses_linear(t, x, d.w, d.b, act, d.layout);
+    if (d.in_gain) x = scale_columns(t, x, d.in_gain);
     ses_tensor *y = ses_linear(t, x, d.w, d.b, SES_ACT_NONE, d.layout);
-    ses_tensor *low =
-        ses_linear(t, ses_dropout(t, x, d.lora_dropout), d.lora_a, NULL, SES_ACT_NONE, SES_OUT_IN);
-    y = ses_add(t, y,
-                ses_linear(t, ses_scale(t, low, d.lora_scale), d.lora_b, NULL, SES_ACT_NONE, SES_OUT_IN));
+    if (d.lora_a) {
+        ses_tensor *low =
+            ses_linear(t, ses_dropout(t, x, d.lora_dropout), d.lora_a, NULL, SES_ACT_NONE, SES_OUT_IN);
+        low = ses_linear(t, ses_scale(t, low, d.lora_scale), d.lora_b, NULL, SES_ACT_NONE, SES_OUT_IN);
+        y = ses_add(t, y, low);
+    }
+    if (d.out_gain) y = scale_columns(t, y, d.out_gain);
     return act == SES_ACT_NONE ? y : ses_activate(t, y, act);
 }
 
 /* May the output of d be int8 because only `next` reads it? */
 static bool i8_output_allowed(const ses_tape *t, const ses_dense *d, const ses_dense *next)
 {
-    return !d->lora_a && !next->lora_a && ses_tape_device(t)->is_host && ses_pack_dtype(next->w) == SES_I8;
+    return !ses_dense_has_adapter(d) && !ses_dense_has_adapter(next) && ses_tape_device(t)->is_host &&
+           ses_pack_dtype(next->w) == SES_I8;
 }
 
 ses_tensor *ses_dense_run_i8_out(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next)
@@ -159,7 +163,7 @@ ses_tensor *ses_dense_run_gated(ses_tape *t, ses_dense d, ses_tensor *x, ses_act
 
 ses_tensor *ses_dense_run_ffn(ses_tape *t, ses_dense up, ses_tensor *x, ses_act act, ses_dense down)
 {
-    bool fusable = !up.lora_a && !down.lora_a && up.layout == down.layout;
+    bool fusable = !ses_dense_has_adapter(&up) && !ses_dense_has_adapter(&down) && up.layout == down.layout;
     if (!fusable || !ses_tape_recording(t) || ses_tape_device(t)->is_host) return NULL;
     return ses_feed_forward(t, x, up.w, up.b, down.w, down.b, act, up.layout);
 }
@@ -191,7 +195,8 @@ ses_tensor *ses_norm_run_dropout(ses_tape *t, ses_norm n, ses_tensor *x, double 
 ses_tensor *ses_dense_run_normed(ses_tape *t, ses_dense d, ses_tensor *x, ses_norm n, double rate,
                                  ses_tensor *residual, double eps)
 {
-    if (!d.lora_a && n.bias && ses_tape_device(t)->is_host && ses_linear_norm_supports(t, d.w))
+    if (!ses_dense_has_adapter(&d) && n.bias && ses_tape_device(t)->is_host &&
+        ses_linear_norm_supports(t, d.w))
         return ses_linear_norm(t, x, d.w, d.b, d.layout, residual, n.gain, n.bias, eps);
     return ses_norm_run_dropout(t, n, ses_dense_run(t, d, x, SES_ACT_NONE), rate, residual, eps);
 }

@@ -18,10 +18,10 @@ static bool continues(const ses_forward_ctx *p, const ses_seqs *q)
 static int32_t *count_positions(ses_forward_ctx *p, const ses_config *c, const ses_seqs *q)
 {
     bool cached = continues(p, q);
+    int64_t shift = q == &p->target ? p->target_shift : p->in_shift;
     int32_t *position = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *position);
     for (int64_t s = 0; position && s < q->seqs; s++) {
-        int32_t next =
-            (int32_t)(c->position.offset + (cached ? ses_cache_len(p->batch->cache, p->batch->slots[s]) : 0));
+        int32_t next = (int32_t)(c->position.offset + (cached ? ses_cache_position(p, s, shift) : shift));
         for (int32_t t = q->host_cu_seqlens[s]; t < q->host_cu_seqlens[s + 1]; t++) {
             bool skip = c->position.skips_pad && q->host_ids[t] == c->pad_id;
             position[t] = skip ? (int32_t)c->pad_id : next++;
@@ -32,10 +32,11 @@ static int32_t *count_positions(ses_forward_ctx *p, const ses_config *c, const s
 
 static ses_tensor *positions(ses_forward_ctx *p, const ses_config *c, const ses_seqs *q, const int32_t *given)
 {
+    int64_t shift = q == &p->target ? p->target_shift : p->in_shift;
     int32_t *position =
         given ? ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *position) : count_positions(p, c, q);
     for (int64_t t = 0; given && position && t < q->tokens; t++)
-        position[t] = given[t] + (int32_t)c->position.offset;
+        position[t] = given[t] + (int32_t)(c->position.offset + shift);
     return position ? ses_tape_ints(p->tape, position, q->tokens) : NULL;
 }
 

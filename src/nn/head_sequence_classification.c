@@ -7,7 +7,7 @@ static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tenso
 {
     (void)token;
     if (c->custom_head.kind) {
-        ses_custom_head_add(h, s, c);
+        ses_custom_head_add(h, s, c, c->labels);
         return;
     }
     if (c->head.pooled_width) {

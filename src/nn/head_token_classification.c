@@ -18,7 +18,7 @@ static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tenso
     (void)token;
     if (c->crf.enabled) add_crf(h, s, c->labels);
     if (c->custom_head.kind) {
-        ses_custom_head_add(h, s, c);
+        ses_custom_head_add(h, s, c, c->labels);
         return;
     }
     ses_prediction_head_add(h, s, c, "tag");

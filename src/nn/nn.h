@@ -18,7 +18,14 @@ typedef struct ses_dense {
     ses_weight_layout layout;
     ses_tensor *lora_a, *lora_b; /* LoRA matrices [rank, in], [out, rank]; NULL: none */
     double lora_scale, lora_dropout;
+    ses_tensor *in_gain, *out_gain; /* IA3: factors of inputs [1, in], of outputs [out, 1]; NULL: none */
 } ses_dense;
+
+/* Does an adapter that is not merged change the layer? */
+static inline bool ses_dense_has_adapter(const ses_dense *d)
+{
+    return d->lora_a || d->in_gain || d->out_gain;
+}
 
 typedef struct ses_norm {
     ses_tensor *gain, *bias; /* bias NULL: an RMS norm */
@@ -68,6 +75,9 @@ typedef struct ses_seqs {
     ses_tensor *ids, *segments, *positions, *cu_seqlens;
     /* keys in a cache: number of keys per sequence, rows of the new keys */
     ses_tensor *key_lens, *key_rows;
+    ses_tensor
+        *prefix_rows; /* [n_prefixes, virtual tokens]: rows of virtual tokens, in slots that were empty */
+    int64_t n_prefixes;
 } ses_seqs;
 
 struct ses_forward_ctx;
@@ -90,6 +100,21 @@ typedef struct ses_used_rows {
     int32_t *row_plus_1; /* host, [tokens]: 1 + row among the used rows; 0: not used */
     ses_tensor *rows;    /* [seqs.tokens], ascending */
 } ses_used_rows;
+
+/* Virtual tokens of an adapter, before the tokens of each sequence of a stack. */
+typedef struct ses_virtual {
+    int64_t tokens;    /* per sequence; 0: none */
+    ses_tensor *embed; /* prompt tuning: vectors beside the token table, [>= tokens, width]; or NULL */
+    /* prefix tuning: keys and values, [tokens, entries, width]; layer i reads the entries i * stride (key)
+     * and the next (value), modulo entries; or NULL */
+    ses_tensor *keys;
+    int64_t entries, stride;
+    /* the two are computed from their parameter by dense layers, act between them; n_dense 0: they are the
+     * parameter itself */
+    ses_dense dense[3];
+    int n_dense;
+    ses_act act;
+} ses_virtual;
 
 /* The state of one forward pass: the batch on the device, the requested outputs, the outputs so far. */
 typedef struct ses_forward_ctx {
@@ -115,6 +140,10 @@ typedef struct ses_forward_ctx {
     /* [depth + 1], for a scalar mix: hidden states of the last stack; NULL: no mix */
     ses_tensor **layer;
     ses_used_rows used;
+    int64_t in_shift, target_shift; /* positions before the first token of `in`, of `target` */
+    const int32_t *virtual_rows; /* [tokens] of `in`: row among the virtual tokens; -1: a token. NULL: none */
+    ses_seqs prefixed;           /* keys of each sequence behind the keys of virtual tokens */
+    ses_tensor *prefixed_rows;   /* order of these keys; see virtual_tokens.c */
     bool hooked;       /* layers have captures or edits: no fused products that hide them, all rows */
     bool captures;     /* captured tensors stay in memory: nothing is rewound */
     bool hooks_embeds; /* token vectors are captured or replaced */
@@ -154,6 +183,27 @@ typedef enum {
     SES_TOWER_BACKWARD /* from the token itself on */
 } ses_tower;
 
+/* A bottleneck adapter (Houlsby et al. 2019) after attention or after the feed-forward block, before its
+ * residual connection: h + scale up(act(down(x))). */
+typedef struct ses_bottleneck {
+    ses_dense down, up;
+    ses_act act;
+    double scale, dropout;
+    bool reads_normed; /* x is norm(h + residual), else h (Pfeiffer et al. 2020) */
+    bool keeps_normed; /* with reads_normed: x replaces h in the sum */
+    bool parallel;     /* x is the residual: the block's input (He et al. 2021) */
+} ses_bottleneck;
+
+enum { SES_MAX_BOTTLENECKS = 4 };
+typedef struct ses_bottlenecks { /* one after the other */
+    ses_bottleneck item[SES_MAX_BOTTLENECKS];
+    int n;
+} ses_bottlenecks;
+/* bottleneck.c: h, the output of a block, after its adapters. residual: the block's input; norm: of its
+ * output. */
+ses_tensor *ses_bottlenecks_run(const ses_bottlenecks *b, ses_forward_ctx *p, ses_norm norm, ses_tensor *h,
+                                ses_tensor *residual);
+
 typedef struct ses_layer {
     ses_attn_params self, cross;
     ses_norm self_norm, cross_norm, ffn_norm;
@@ -161,6 +211,7 @@ typedef struct ses_layer {
     ses_tensor *distance; /* [2 * positions - 1, head size], SES_POS_RELATIVE_KEY; else NULL */
     int64_t window;       /* 0: full attention */
     ses_tower tower;
+    ses_bottlenecks after_attn, after_ffn;
 } ses_layer;
 
 /* Heads that were removed from layers; NULL: none. */
@@ -178,6 +229,7 @@ typedef struct ses_stack_ctx {
     ses_tensor *encoder_states;        /* input of cross attention */
     ses_tensor *rel_bias;              /* bias by distance */
     ses_tensor *rel, *rel_dist_to_row; /* relative scores: table, and its row for each distance */
+    ses_tensor *prefix;                /* keys and values of virtual tokens; NULL: none */
 } ses_stack_ctx;
 
 /* Functions that a model overrides; NULL: the default in stack.c. */
@@ -214,6 +266,7 @@ struct ses_stack {
     ses_layer *layer;                /* [n_unique]; see layer_at in stack.c for the i-th */
     int64_t n_unique;
     ses_removed_heads pruned, cross_pruned; /* self-attention, cross attention */
+    ses_virtual virt;
 };
 
 static inline int64_t ses_stack_heads(const ses_stack *k, int64_t layer)
@@ -261,6 +314,17 @@ ses_tensor *ses_layer_used_rows(const ses_stack *k, ses_forward_ctx *p, const se
 /* Self-attention of layer i on projected inputs: [T, heads * D]. */
 ses_tensor *ses_self_attention(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *ctx,
                                ses_attention_inputs in, int64_t window, int i);
+
+/* virtual_tokens.c */
+/* The values of the virtual tokens: their parameter x, or what the dense layers compute from it. */
+ses_tensor *ses_virtual_values(const ses_virtual *v, ses_tape *t, ses_tensor *x);
+/* Sets p->prefixed: the keys of q behind the keys of the virtual tokens. */
+void ses_virtual_begin(const ses_virtual *v, ses_forward_ctx *p, const ses_seqs *q);
+/* The key (part 0) or value (part 1) of each virtual token in layer i: [tokens, width]. */
+ses_tensor *ses_virtual_part(const ses_virtual *v, ses_tape *t, ses_tensor *prefix, int i, int part);
+/* Puts them before the keys and values of each sequence, which p->prefixed describes. */
+void ses_virtual_prepend(const ses_virtual *v, ses_forward_ctx *p, ses_tensor *prefix, int i,
+                         ses_attention_inputs *in);
 
 ses_attn_params ses_attn_params_add(ses_store *s, const ses_config *c, int64_t heads, const char *name);
 /* The same for cross attention, whose queries have a matrix of their own. */
@@ -478,10 +542,11 @@ int64_t ses_head_width(const ses_config *c); /* width of the last hidden state *
 /* Dense layer, activation and norm between a hidden state and its scores; identity if the model has none. */
 void ses_prediction_head_add(ses_head_params *h, ses_store *s, const ses_config *c, const char *name);
 ses_tensor *ses_prediction_head_run(const ses_head_params *h, ses_forward_ctx *p, ses_tensor *x);
-/* Custom head (config.custom_head): h->out and the layers before it. */
-void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c);
+/* Custom head (config.custom_head): h->out, as wide as `outputs`, and the layers before it. */
+void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c, int64_t outputs);
 /* Does it read all tokens instead of a summary token? */
 bool ses_custom_head_is_recurrent(const ses_config *c);
+ses_summary ses_head_pooling_summary(ses_head_pooling p);
 ses_tensor *ses_custom_head_run(const ses_head_params *h, ses_forward_ctx *p, const ses_state *at,
                                 bool per_token);
 /* ULMFiT's classifier (config.head.pooled_width): its parameters, its scores [B, labels]. */

@@ -40,6 +40,8 @@ static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c
     l.ffn_norm = ses_norm_add(s, c->hidden, c->norm.kind, "%s.ffn.norm", name);
     if (ses_config_scores_distances(c)) l.distance = ses_relative_key_add(k, s, c, i);
     if (c->attention.local_layers[i / 64] >> (i % 64) & 1) l.window = c->attention.window;
+    const ses_adapter_hook *a = ses_store_adapter_hook(s);
+    if (a) a->layer(a->ctx, s, &l, name, c->hidden);
     if (i < 2 * c->attention.tower_layers)
         l.tower = i < c->attention.tower_layers ? SES_TOWER_FORWARD : SES_TOWER_BACKWARD;
     return l;
@@ -122,10 +124,11 @@ static const ses_layer *layer_at(const ses_stack *k, const ses_config *c, int64_
     return &k->layer[group * c->layers_per_group + i % c->layers_per_group];
 }
 
-/* Attention of the queries of q_seqs to the keys of k_seqs. */
+/* Attention of the queries of q_seqs to the keys of k_seqs. prefix: keys and values of virtual tokens before
+ * them; NULL: none. */
 static ses_tensor *run_attention(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q_seqs,
-                                 const ses_seqs *k_seqs, ses_attention_inputs in, ses_qkv_layout layout,
-                                 int64_t window, int i)
+                                 const ses_seqs *k_seqs, ses_tensor *prefix, ses_attention_inputs in,
+                                 ses_qkv_layout layout, int64_t window, int i)
 {
     const ses_config *c = p->c;
     bool cross = k_seqs == &p->source || (q_seqs == &p->target && k_seqs == &p->in);
@@ -153,6 +156,11 @@ static ses_tensor *run_attention(const ses_stack *k, ses_forward_ctx *p, const s
     ses_layer_site at = ses_layer_site_of(k, i);
     if (cross) at.prefix = "cross_", at.part = SES_PART_CROSS, at.keys = SES_PER_TOKEN, at.heads = o.heads;
     if (p->hooked) ses_hook_qkv(p, &at, &in, &o.layout);
+    if (prefix) {
+        ses_hook_split(p, &in, &o.layout, o.heads);
+        ses_virtual_prepend(&k->virt, p, prefix, i, &in);
+        k_seqs = &p->prefixed, o.max_seqlen_k = p->prefixed.max_seqlen;
+    }
     in.cu_seqlens_q = q_seqs->cu_seqlens, in.cu_seqlens_k = k_seqs->cu_seqlens, in.len_k = k_seqs->key_lens;
     if (p->request->attention_scores && q_seqs == k_seqs)
         ses_forward_output(
@@ -174,8 +182,9 @@ ses_tensor *ses_self_attention(const ses_stack *k, ses_forward_ctx *p, const ses
                             : p->c->attention.qkv_layout == SES_QKV_SEPARATE ? SES_QKV_FUSED
                                                                              : p->c->attention.qkv_layout;
     bool cached = p->batch->cache && k->causal;
-    if (cached) ses_cache_extend(p, i, ses_stack_heads(k, i), &in);
-    return run_attention(k, p, ctx->seqs, cached ? &p->past : ctx->seqs, in, layout, window, i);
+    if (cached) ses_cache_extend(p, &k->virt, ctx->prefix, i, ses_stack_heads(k, i), &in);
+    return run_attention(k, p, ctx->seqs, cached ? &p->past : ctx->seqs, cached ? NULL : ctx->prefix, in,
+                         layout, window, i);
 }
 
 /* Full bidirectional attention without position bias, no attention outputs requested, no hooks? */
@@ -193,8 +202,8 @@ static int64_t i8_heads(const ses_stack *k, const ses_layer *l, const ses_forwar
 {
     const ses_config *c = p->c;
     int64_t dim = c->attention.head_size ? c->attention.head_size : c->hidden / k->heads;
-    bool supported =
-        is_full_attention(k, l, p, ctx) && !ses_tape_training(p->tape) && dim <= SES_ATTN_I8_MAX_DIM;
+    bool supported = is_full_attention(k, l, p, ctx) && !ctx->prefix && !ses_tape_training(p->tape) &&
+                     dim <= SES_ATTN_I8_MAX_DIM;
     return supported && ctx->seqs->max_seqlen <= SES_ATTN_I8_MAX_KEYS ? ses_stack_heads(k, i) : 0;
 }
 
@@ -246,7 +255,7 @@ static ses_tensor *self_attention(const ses_stack *k, const ses_layer *l, ses_fo
         project(&l->self, l, p, ctx, query_rows, x, i8_heads(k, l, p, ctx, i), &in);
     if (l->distance) ses_relative_key_scores(k, p, ctx, l, &in, i);
     if (query_rows == x) return ses_self_attention(k, p, ctx, in, l->window, i);
-    return run_attention(k, p, &p->used.seqs, ctx->seqs, in, SES_QKV_SEPARATE, 0, i);
+    return run_attention(k, p, &p->used.seqs, ctx->seqs, ctx->prefix, in, SES_QKV_SEPARATE, 0, i);
 }
 
 static ses_tensor *cross_attention(const ses_stack *k, const ses_layer *l, ses_forward_ctx *p,
@@ -262,7 +271,7 @@ static ses_tensor *cross_attention(const ses_stack *k, const ses_layer *l, ses_f
     }
     if (p->batch->cache) ses_cache_cross(p, i, ses_stack_cross_heads(k, i), &in);
     const ses_seqs *from = p->batch->cache ? &p->source : &p->in;
-    return run_attention(k, p, ctx->seqs, from, in, SES_QKV_SEPARATE, l->window, i);
+    return run_attention(k, p, ctx->seqs, from, NULL, in, SES_QKV_SEPARATE, l->window, i);
 }
 
 /* The activations as the last projection reads them, in reals. */
@@ -298,17 +307,22 @@ static ses_tensor *feed_forward_fused(const ses_layer *l, ses_forward_ctx *p, se
 }
 
 /* Sublayers: x + dropout(f(norm(x))) in pre-norm, norm(x + dropout(f(x))) in post-norm. d is the last dense
- * layer of f; d NULL: y includes it. */
+ * layer of f; d NULL: y includes it. b: adapters of the sublayer; NULL: none. */
 static ses_tensor *norm_before(ses_forward_ctx *p, ses_norm n, ses_tensor *x)
 {
     return p->c->norm.placement == SES_PRE_NORM && n.gain ? ses_norm_run(p->tape, n, x, NULL, p->c->norm.eps)
                                                           : x;
 }
 
-static ses_tensor *residual_after(ses_forward_ctx *p, const ses_dense *d, ses_norm n, ses_tensor *y,
-                                  double rate, ses_tensor *x)
+static ses_tensor *residual_after(ses_forward_ctx *p, const ses_dense *d, ses_norm n,
+                                  const ses_bottlenecks *b, ses_tensor *y, double rate, ses_tensor *x)
 {
     ses_tape *t = p->tape;
+    if (b && b->n) {
+        y = ses_dropout(t, d ? ses_dense_run(t, *d, y, SES_ACT_NONE) : y, rate);
+        y = ses_bottlenecks_run(b, p, n, y, x);
+        d = NULL, rate = 0;
+    }
     if (p->c->norm.placement == SES_PRE_NORM)
         return ses_add(t, x, ses_dropout(t, d ? ses_dense_run(t, *d, y, SES_ACT_NONE) : y, rate));
     if (!d) return ses_norm_run_dropout(t, n, y, rate, x, p->c->norm.eps);
@@ -319,71 +333,9 @@ ses_tensor *ses_layer_ffn(const ses_layer *l, ses_forward_ctx *p, const ses_laye
 {
     const ses_config *c = p->c;
     ses_tensor *in = norm_before(p, l->ffn_norm, x), *fused = feed_forward_fused(l, p, in);
-    return residual_after(p, fused ? NULL : &l->down, l->ffn_norm, fused ? fused : feed_forward(l, p, at, in),
-                          c->dropout.ffn < 0 ? c->dropout.hidden : c->dropout.ffn,
-                          c->norm.residual_post_norm ? in : x);
-}
-
-/* The token vectors as a table with one row per token, so that they can be captured or replaced. */
-static void embed_hooked(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q, ses_tensor **table,
-                         ses_tensor **id, int32_t *pad)
-{
-    int32_t *row = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *row);
-    for (int64_t i = 0; row && i < q->tokens; i++) row[i] = (int32_t)i;
-    *table = ses_hook_embeds(p, q, ses_embed(p->tape, 1, &k->token, &q->ids, *pad));
-    *id = row ? ses_tape_ints(p->tape, row, q->tokens) : NULL;
-    *pad = -1;
-}
-
-/* Token vectors, or projected vectors of the batch instead, as a table with one row per token. */
-static void embed_modal(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q, ses_tensor **table,
-                        ses_tensor **id, int32_t *pad)
-{
-    const ses_batch *b = p->batch;
-    int32_t *row = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *row);
-    for (int64_t i = 0; row && i < q->tokens; i++)
-        row[i] = (int32_t)(b->modal_rows[i] < 0 ? i : q->tokens + b->modal_rows[i]);
-    ses_tensor *x = ses_tape_input(p->tape, b->modal_vectors, SES_DIM(b->n_modal, p->c->embed.modal_width));
-    *table = ses_append_rows(p->tape, ses_embed(p->tape, 1, &k->token, &q->ids, *pad),
-                             ses_dense_run(p->tape, k->modal, x, SES_ACT_NONE));
-    *id = row ? ses_tape_ints(p->tape, row, q->tokens) : NULL;
-    *pad = -1;
-}
-
-ses_tensor *ses_stack_embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q)
-{
-    const ses_config *c = p->c;
-    ses_tape *t = p->tape;
-    ses_tensor *table[SES_MAX_TABLES] = { k->token }, *id[SES_MAX_TABLES] = { q->ids };
-    double scale = c->embed.scale_by_sqrt_hidden ? sqrt((double)c->hidden) : 1;
-    /* token vectors are scaled or projected before positions are added */
-    bool tokens_first = scale != 1 || c->embed.project_before_positions;
-    int n = 1;
-    ses_tensor *x = NULL;
-    if (tokens_first) {
-        x = ses_embed(t, 1, table, id, c->embed.train_pad ? -1 : (int32_t)c->pad_id);
-        if (p->hooks_embeds) x = ses_hook_embeds(p, q, x);
-        if (scale != 1) x = ses_scale(t, x, scale);
-        if (c->embed.project_before_positions && k->project.w)
-            x = ses_dense_run(t, k->project, x, SES_ACT_NONE);
-        n = 0;
-    }
-    if (k->position) table[n] = k->position, id[n++] = q->positions;
-    if (k->segment) table[n] = k->segment, id[n++] = q->segments;
-    int32_t pad[SES_MAX_TABLES] = { tokens_first || c->embed.train_pad ? -1 : (int32_t)c->pad_id, -1, -1,
-                                    -1 };
-    if (c->position.skips_pad && !tokens_first)
-        pad[1] = (int32_t)c->pad_id; /* the row of padding tokens, which are not counted */
-    if (k->modal.w && p->batch->modal_rows && !tokens_first)
-        embed_modal(k, p, q, &table[0], &id[0], &pad[0]);
-    else if (p->hooks_embeds && !tokens_first)
-        embed_hooked(k, p, q, &table[0], &id[0], &pad[0]);
-    ses_tensor *sum = n ? ses_embed_with_pads(t, n, table, id, pad) : NULL;
-    x = x && sum ? ses_add(t, x, sum) : x ? x : sum;
-    if (k->embed_norm.gain) x = ses_norm_run(t, k->embed_norm, x, NULL, c->norm.eps);
-    x = ses_dropout(t, x, c->dropout.embed < 0 ? c->dropout.hidden : c->dropout.embed);
-    return k->project.w && !c->embed.project_before_positions ? ses_dense_run(t, k->project, x, SES_ACT_NONE)
-                                                              : x;
+    return residual_after(
+        p, fused ? NULL : &l->down, l->ffn_norm, &l->after_ffn, fused ? fused : feed_forward(l, p, at, in),
+        c->dropout.ffn < 0 ? c->dropout.hidden : c->dropout.ffn, c->norm.residual_post_norm ? in : x);
 }
 
 ses_tensor *ses_stack_output_hidden(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x, int64_t i)
@@ -418,11 +370,11 @@ ses_tensor *ses_layer_run(const ses_stack *k, ses_forward_ctx *p, const ses_stac
         query_rows = same ? residual : ses_used_rows_gather(p, ctx->seqs, in);
     ses_tensor *y = self_attention(k, l, p, ctx, in, query_rows, i);
     if (!k->cross) y = ses_layer_used_rows(k, p, ctx, y, i);
-    x = residual_after(p, &l->self.out, l->self_norm, y, c->dropout.hidden, residual);
+    x = residual_after(p, &l->self.out, l->self_norm, &l->after_attn, y, c->dropout.hidden, residual);
     if (k->cross) {
         y = cross_attention(k, l, p, ctx, norm_before(p, l->cross_norm, x), i);
         y = ses_layer_used_rows(k, p, ctx, y, i), x = ses_layer_used_rows(k, p, ctx, x, i);
-        x = residual_after(p, &l->cross.out, l->cross_norm, y, c->dropout.hidden, x);
+        x = residual_after(p, &l->cross.out, l->cross_norm, NULL, y, c->dropout.hidden, x);
     }
     ses_layer_site at = ses_layer_site_of(k, i);
     return ses_layer_ffn(l, p, &at, x);
@@ -499,7 +451,7 @@ static ses_tensor *run_layers_as_graph(layers *l, const ses_seqs *seqs, ses_tens
     enum { MAX_ELEMS = 64 << 20 }; /* elements of the hidden state; larger ones gain nothing */
     const ses_forward_ctx *p = l->p;
     bool default_layers = !l->k->vtable && !l->k->cross && !l->ctx->rel_dist_to_row && !p->batch->cache &&
-                          !(l->k->pruned.left && l->ctx->rel_bias) && !p->hooked &&
+                          !(l->k->pruned.left && l->ctx->rel_bias) && !p->hooked && !l->ctx->prefix &&
                           p->attn_mask == SES_ATTN_MASK_DEFAULT;
     if (!l->rewinds || !default_layers || seqs->tokens * p->c->hidden > MAX_ELEMS || !seqs->cu_seqlens)
         return run_layers(l, x);
@@ -546,15 +498,22 @@ static ses_tensor *run_stack(const ses_stack *k, ses_forward_ctx *p, const ses_s
         ses_tape_fail(t, SES_EUNSUPPORTED,
                       "this model cannot recompute its layers: turn off gradient checkpointing (recompute)");
     if (vtable->run) return ses_used_rows_gather(p, seqs, vtable->run(k, p, seqs));
-    ses_stack_ctx ctx = { .seqs = seqs,
-                          .encoder_states = memory,
-                          .rel_bias =
-                              ses_attn_rel_bias(k, p, p->batch->cache && k->causal ? &p->past : seqs) };
+    bool cached = p->batch->cache && k->causal;
+    ses_stack_ctx ctx = { .seqs = seqs, .encoder_states = memory };
+    if (k->virt.keys) ctx.prefix = ses_virtual_values(&k->virt, t, k->virt.keys);
+    if (ctx.prefix && !cached) ses_virtual_begin(&k->virt, p, seqs);
+    ctx.rel_bias = ses_attn_rel_bias(k, p, cached ? &p->past : ctx.prefix ? &p->prefixed : seqs);
+    if (k->virt.n_dense && ctx.prefix && recompute)
+        ses_tape_fail(t, SES_EUNSUPPORTED,
+                      "a projected prefix cannot be recomputed: turn off gradient checkpointing (recompute)");
     if (vtable->begin) vtable->begin(k, p, &ctx);
     if (ses_config_scores_distances(c)) ses_relative_key_begin(k, p, &ctx);
     if (seqs == &p->in) ses_forward_set_mask(p, k->heads);
     if (k->pruned.left && p->mask_bias)
         ses_tape_fail(t, SES_EUNSUPPORTED, "a prefix mask needs all heads: the model has pruned heads");
+    if (ctx.prefix && p->mask_bias)
+        ses_tape_fail(t, SES_EUNSUPPORTED,
+                      "a model with a tuned prefix cannot have a prefix mask (prefix_len)");
     ses_tape_mark start = ses_tape_get_mark(t);
     ses_tensor *x = vtable->embed ? vtable->embed(k, p, seqs) : ses_stack_embed(k, p, seqs);
     if (rewinds) x = ses_tape_rewind(t, start, x);

@@ -25,7 +25,7 @@ struct ses_store {
     char *value_bf16;       /* bf16 copy of value, on devices with bf16 activations */
     bool needs_sync;        /* parameters were allocated since the last ses_store_sync_bf16 */
     size_t flat;            /* elements in each buffer, including alignment gaps */
-    const ses_lora_hook *lora;
+    const ses_adapter_hook *adapter;
     ses_err err;
 };
 
@@ -82,14 +82,15 @@ ses_tensor *ses_store_add(ses_store *s, const char *name, const int64_t dim[SES_
     assert(is_new); /* each name is declared once */
     memcpy(t->dim, dim, sizeof t->dim);
     t->dtype = s->dev->activation_dtype;
-    ses_param_role role = s->lora && !s->lora->merged ? SES_PARAM_BASE : SES_PARAM_TRAINED;
+    const ses_adapter_hook *a = s->adapter;
+    ses_param_role role = a && !a->is_trained(a->ctx, name) ? SES_PARAM_BASE : SES_PARAM_TRAINED;
     s->param[s->n++] =
         (ses_param){ .name = copy, .tensor = t, .init = init, .role = role, .decay = ses_rank(t) > 1 };
     return t;
 }
 
-void ses_store_set_lora_hook(ses_store *s, const ses_lora_hook *a) { s->lora = a; }
-const ses_lora_hook *ses_store_lora_hook(const ses_store *s) { return s->lora; }
+void ses_store_set_adapter_hook(ses_store *s, const ses_adapter_hook *a) { s->adapter = a; }
+const ses_adapter_hook *ses_store_adapter_hook(const ses_store *s) { return s->adapter; }
 
 static ses_param *param_of(ses_store *s, const ses_tensor *t)
 {
@@ -208,6 +209,16 @@ void ses_store_share(ses_store *s, size_t i, const ses_tensor *with)
     t->master = with->master;
     t->grad = with->grad;
     s->param[i].role = SES_PARAM_SHARED;
+}
+
+void ses_store_free_shared(ses_store *s)
+{
+    void *const memory[] = { s->value, s->grad, s->value_bf16 };
+    for (size_t i = 0; i < SES_LEN(memory); i++)
+        if (memory[i]) s->dev->mem->free(s->dev, memory[i]);
+    s->value = s->grad = NULL;
+    s->value_bf16 = NULL;
+    s->flat = 0;
 }
 
 bool ses_store_borrow(ses_store *s, size_t i, const ses_store *from)

@@ -1,4 +1,4 @@
-/* Parts of a store for nn and model: quantized weights, and LoRA while layers are declared. Ownership and
+/* Parts of a store for nn and model: quantized weights, and adapters while layers are declared. Ownership and
  * threads: as sesame/store.h. */
 #ifndef SES_NN_STORE_IMPL_H
 #define SES_NN_STORE_IMPL_H
@@ -38,18 +38,21 @@ bool ses_store_load_quantized(ses_store *s, size_t i, const ses_quant_rows *from
 bool ses_store_bind_quantized(ses_store *s, size_t i, const void *data, ses_dtype as, const void *scale,
                               ses_err *e);
 
-/* LoRA: called for each dense layer as it is declared. While a store has a hook, parameters added to it are
- * SES_PARAM_BASE, except the LoRA matrices; if the adapter will be merged, they are trained as usual. */
-typedef struct ses_lora_hook {
-    bool merged;
-    int64_t rank;
-    double scale, dropout; /* y = x W' + scale (dropout(x) A') B' */
-    bool (*is_target)(void *ctx, const char *dense, ses_weight_layout layout); /* "layer.0.attn.query" */
+/* Adapters, while layers are declared: a hook decides which parameters are trained, the others become
+ * SES_PARAM_BASE, and adds parameters to layers. */
+struct ses_dense;
+struct ses_layer;
+typedef struct ses_adapter_hook {
+    bool (*is_trained)(void *ctx, const char *name); /* "layer.0.attn.query.bias" */
+    /* a dense layer has been declared: "layer.0.attn.query" */
+    void (*dense)(void *ctx, ses_store *s, struct ses_dense *d, const char *name, int64_t out, int64_t in);
+    /* the layers of a stack have been declared: "layer.0" */
+    void (*layer)(void *ctx, ses_store *s, struct ses_layer *l, const char *name, int64_t width);
     void *ctx;
-} ses_lora_hook;
+} ses_adapter_hook;
 
 /* Sets the hook, which must outlive its use; NULL: none. */
-void ses_store_set_lora_hook(ses_store *s, const ses_lora_hook *hook);
-const ses_lora_hook *ses_store_lora_hook(const ses_store *s);
+void ses_store_set_adapter_hook(ses_store *s, const ses_adapter_hook *hook);
+const ses_adapter_hook *ses_store_adapter_hook(const ses_store *s);
 
 #endif

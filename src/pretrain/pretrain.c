@@ -1,9 +1,11 @@
 /* Pretraining runs: options, construction, time budget, evaluation, training. */
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/elmo/word_chars.h"
 #include "base/file.h"
 #include "comm/comm_impl.h"
 #include "io/event_file.h"
+#include "model/model_desc.h"
 #include "pretrain_impl.h"
 #include "train/model_presets.h"
 #include "train/ranks.h"
@@ -391,6 +393,17 @@ static void report_skipped(ses_pretrain *p)
             n > 1 ? "s" : "", ses_objective_mix_min_passage(p->objectives), n > 1 ? "are" : "is");
 }
 
+static void report_shortened(ses_pretrain *p)
+{
+    int64_t n = p->n_shortened_words;
+    if (n > 0)
+        ses_training_notify(on_event, p,
+                            "%" PRId64 " word%s of the vocabulary %s longer than %" PRId64
+                            " bytes: only the beginning of such words is read",
+                            n, n > 1 ? "s" : "", n > 1 ? "are" : "is",
+                            ses_word_max_bytes(p->model->c.chars.per_word));
+}
+
 static ses_run_log_options log_options(const ses_pretrain *p)
 {
     const ses_training_options *r = &p->o.run;
@@ -434,6 +447,7 @@ static bool train(ses_pretrain *p, ses_run_end *end, ses_err *e)
     bool opened = compute_baselines(p, e) && ses_run_log_open(&p->run_log, &o, p->trainer, e);
     if (!ses_comm_all_ok(o.comm, opened, e)) return false;
     report_skipped(p);
+    report_shortened(p);
     send_event(p, (ses_training_event){ .kind = SES_TRAINING_STARTED, .loss = NAN, .metric = NAN });
     bool ok = ses_trainer_run(p->trainer, &h, end, e);
     ses_run_log_close(&p->run_log);

@@ -54,6 +54,7 @@ static void put_train(const ses_pretrain *p, ses_json_writer *w)
 {
     ses_run_log_put_results(&p->run_log, w);
     if (p->trainer) ses_json_member_int(w, "train_tokens", ses_trainer_state(p->trainer)->tokens);
+    if (p->n_shortened_words) ses_json_member_int(w, "train_shortened_words", p->n_shortened_words);
 }
 
 static void put_eval(const ses_pretrain *p, ses_json_writer *w)

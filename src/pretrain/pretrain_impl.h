@@ -37,6 +37,7 @@ struct ses_pretrain {
     double eval_loss;
     double deadline; /* end of the time budget, in ses_seconds; 0: none */
     double unigram_loss[SES_MAX_OBJECTIVES];
+    int64_t n_shortened_words; /* words of the vocabulary that a model of characters does not read whole */
     int64_t updates;  /* length of the run if known before: from the time budget or the resumed run; 0: not */
     bool was_started; /* ses_pretrain_run was called */
     bool out_of_time, cancelled;

@@ -132,6 +132,12 @@ static const ses_opt opt[] = {
       .max = 1e12,
       .help = "tokens per evaluation" },
     SES_OPT_INCLUDE(ses_pretrain_settings, options.objective, ses_objective_option_table),
+    { .name = "teacher",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(ses_pretrain_settings, options.teacher.model),
+      .value = "DIR",
+      .is_model = true,
+      .help = "distill from this model" },
     SES_OPT_INCLUDE(ses_pretrain_settings, options.teacher, ses_teacher_option_table),
 };
 const ses_opt_table ses_pretrain_setting_table = { opt, SES_LEN(opt) };

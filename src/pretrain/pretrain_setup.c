@@ -174,7 +174,8 @@ bool ses_pretrain_open_models(ses_pretrain *p, ses_err *e)
     p->model =
         opt->model ? ses_model_open(p->model_dir, p->dev, &o, e) : ses_model_new(config, p->dev, &o, e);
     if (!p->model && opt->config) return ses_wrap(e, "%s", opt->config);
-    if (p->model && !opt->model && !ses_model_set_words(p->model, p->tokenizer, e)) return false;
+    if (p->model && !opt->model && !ses_model_set_words(p->model, p->tokenizer, &p->n_shortened_words, e))
+        return false;
     return p->model && open_generator(p, e) &&
            ses_objective_mix_set_models(p->objectives, p->model, p->generator, e) && open_teacher(p, e);
 }

@@ -1,6 +1,7 @@
 /* Opens a pipeline: the model with the head its task needs, and the tokenizer of the same folder.
  * runner.c runs items through it. */
 #include "base/alloc.h"
+#include "base/elmo/word_chars.h"
 #include "base/file.h"
 #include "pipeline_impl.h"
 #include "tensor/device_impl.h"
@@ -76,6 +77,8 @@ static bool open_model(ses_pipeline *p, const ses_pipeline_options *o, ses_err *
     if (shared && !share_model(p, o, e)) return false;
     if (p->task->load_model ? !p->task->load_model(p, e) : !shared && !load_model(p, e)) return false;
     p->head = find_head(p->task, p->model->class);
+    int64_t chars = p->model->stack[0].c ? p->model->stack[0].c->chars.per_word : 0;
+    if (chars) p->stats.max_word_bytes = ses_word_max_bytes(chars);
     return true;
 }
 
@@ -190,6 +193,7 @@ static bool open_pipeline(ses_pipeline *p, const char *dir, const ses_pipeline_o
         return ses_fail(e, SES_EARG, "no folder: the shared model was not opened from one");
     if (!(p->dir = ses_model_resolve(dir, NULL, e))) return false;
     if (o->base_model && !(p->base_model = ses_strdup(o->base_model, e))) return false;
+    p->task = ses_task_of_folder(p->task, p->dir);
     if (!(p->state = ses_arena_array(&p->mem, 1, p->task->state_size, e))) return false;
     if (is_classifier(p, o)) return open_classifier(p, e);
     if (!open_model(p, o, e) || !open_tokenizer(p, o->tokenizer, e)) return false;

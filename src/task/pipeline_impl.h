@@ -56,9 +56,10 @@ struct ses_request {
     ses_err *error;   /* why the item failed; NULL: it has not */
     void *state;      /* the task's */
     int64_t tokens, truncated;
-    bool has_outputs;    /* run_batch has finished it */
-    bool streamed;       /* the stream callback has received the text */
-    ses_result_row *row; /* by ses_request_add_row */
+    int64_t shortened_words; /* see ses_pipeline_stats */
+    bool has_outputs;        /* run_batch has finished it */
+    bool streamed;           /* the stream callback has received the text */
+    ses_result_row *row;     /* by ses_request_add_row */
     size_t n_rows, cap_rows;
 };
 

@@ -89,8 +89,11 @@ static bool add_words(const ses_pipeline *p, ses_request *r, const ses_input *in
     const ses_config *c = p->model ? p->model->stack[0].c : NULL;
     int64_t per_word = c ? c->chars.per_word : 0;
     size_t unknown = 0;
-    for (size_t i = 0; per_word && i < q->n; i++)
-        unknown += !q->special_mask[i] && q->id[i] == c->chars.unk_id;
+    for (size_t i = 0; per_word && i < q->n; i++) {
+        if (q->special_mask[i]) continue;
+        unknown += q->id[i] == c->chars.unk_id;
+        r->shortened_words += surface(in, q, i).n > (uint64_t)ses_word_max_bytes(per_word);
+    }
     if (!unknown) return true;
     int32_t *row = ses_arena_array(&r->mem, q->n, sizeof *row, e);
     int16_t *chars = row ? ses_arena_array(&r->mem, unknown * (size_t)per_word, sizeof *chars, e) : NULL;

@@ -346,6 +346,7 @@ static bool finish_request(ses_pipeline *p, ses_request *r, ses_result *out, ses
     out->n = r->n_rows;
     p->stats.items++;
     p->stats.truncated += r->truncated > 0;
+    p->stats.shortened_words += r->shortened_words;
     return true;
 }
 

@@ -112,6 +112,10 @@ struct ses_task {
      * the same options, states and item format. NULL: such a folder does not serve the task. */
     const ses_task *by_classifier;
 
+    /* The task on a folder with patterns (SES_PATTERN_FILE), which its masked LM completes; as
+     * by_classifier. */
+    const ses_task *by_patterns;
+
     /* Hooks of a pipeline; NULL: nothing to do. */
     bool (*load_model)(ses_pipeline *p, ses_err *e); /* sets p->model; NULL: the folder's model is opened */
     /* after model and tokenizer: checks settings, fills p->state */
@@ -172,6 +176,8 @@ bool ses_task_set_called_name(const ses_task *t, void *args, const char *name, s
 bool ses_task_has_head(const ses_task *t, const ses_class *c); /* the class has a head for the task */
 /* It has, and the model meets the task's other needs. */
 bool ses_task_supports(const ses_task *t, const ses_model_desc *d, const ses_class *c);
+/* The task on models of this folder: t, or its by_patterns. dir NULL: t. */
+const ses_task *ses_task_of_folder(const ses_task *t, const char *dir);
 /* The same for a loaded model, with the task's `suits`. */
 bool ses_task_suits(const ses_task *t, const ses_model *m);
 /* Names of the tasks the class supports, "fill-mask, embed". */

@@ -2,19 +2,31 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "pipeline_impl.h"
+#include "tensor/device_impl.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 typedef struct args {
-    int64_t top_k, seed;
+    int64_t top_k, seed, draws;
     double temperature;
     ses_opt_list targets;
-    bool sample;
+    bool has_top_k, sample, one_by_one;
 } args;
 
 static const ses_opt opt[] = {
-    SES_OPT_TOP_K(args, top_k, "5", "number of tokens for each mask, best first"),
+    { .name = "top-k",
+      .letter = 'k',
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, top_k),
+      .was_set = offsetof(args, has_top_k),
+      .value = "N|all",
+      .def = "5",
+      .zero_word = "all",
+      .min = 1,
+      .max = 1 << 24,
+      .help =
+          "number of tokens for each mask, best first; with --draws: draw from the N best (default: all)" },
     { .name = "targets",
       .type = SES_OPT_LIST,
       .offset = offsetof(args, targets),
@@ -31,12 +43,22 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, sample),
       .help = "sample the tokens by probability, without replacement" },
+    { .name = "draws",
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, draws),
+      .def = "0",
+      .max = 1 << 20,
+      .help = "draw N tokens for each mask by probability, with replacement, instead of the best; 0: off" },
+    { .name = "one-by-one",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, one_by_one),
+      .help = "with --draws: fill the masks from left to right, each given the tokens drawn before it" },
     { .name = "seed",
       .type = SES_OPT_INT,
       .offset = offsetof(args, seed),
       .def = "0",
       .max = 9e15,
-      .help = "random seed for --do-sample" },
+      .help = "random seed for --do-sample and --draws" },
 };
 
 static const ses_result_schema schema = { SES_FORM_ROWS,
@@ -200,9 +222,20 @@ static void count_truncated(ses_request *r, size_t whole)
     r->truncated = whole > longest ? (int64_t)(whole - longest) : 0;
 }
 
+static bool check_draws(const ses_pipeline *p, const args *a, ses_err *e)
+{
+    if (a->draws && a->sample)
+        return ses_fail(e, SES_EUSAGE, "do-sample draws without replacement, draws with: set one of them");
+    if (a->one_by_one && !a->draws) return ses_fail(e, SES_EUSAGE, "one-by-one needs draws");
+    const ses_model *m = p->model;
+    return !a->one_by_one || (!m->stack[1].layer && !m->stack[0].c->chars.per_word) ||
+           ses_fail(e, SES_EUNSUPPORTED, "one-by-one: %s is not an encoder of tokens", m->class->name);
+}
+
 static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
 {
     item_state *st = r->state;
+    if (!check_draws(p, r->args, e)) return false;
     int32_t mask_id = p->tokenizer_config.role[SES_ROLE_MASK];
     ses_input in = { .text = r->item.text };
     if (!ses_request_encode_windows(p, r, &in, SES_TRUNCATE_ONLY_FIRST, p->settings.max_seq_len / 2, e))
@@ -219,6 +252,11 @@ static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
         for (size_t i = 0; i < r->seq[s].n; i++)
             if (r->seq[s].id[i] == mask_id && !add_mask(r, s, i, count, e)) return false;
     if (!st->mask || !request_rows(r, e)) return false;
+    if (((const args *)r->args)->one_by_one && r->n_seqs > 1)
+        return ses_fail(e, SES_EARG,
+                        "one-by-one: the text is longer than the model accepts, and its masks are in %zu "
+                        "windows; shorten it",
+                        r->n_seqs);
     count_truncated(r, whole);
     return true;
 }
@@ -238,7 +276,131 @@ static void add_noise(float *y, const float *p, int64_t n, const args *a, int64_
     }
 }
 
-static bool reads_number(const void *options) { return ((const args *)options)->sample; }
+static bool reads_number(const void *options)
+{
+    const args *a = options;
+    return a->sample || a->draws;
+}
+
+static void probabilities(const args *a, const float *logit, int64_t V, float *out)
+{
+    for (int64_t i = 0; i < V; i++) out[i] = (float)((double)logit[i] / a->temperature);
+    ses_softmax_row(out, out, V);
+}
+
+/* ---- draws with replacement ---- */
+
+/* A number in (0, 1), a function of the seed, the item's number, the mask and the draw. */
+static double uniform(const args *a, int64_t item, size_t group, int64_t draw)
+{
+    enum { DRAWS = 0x64726177 }; /* apart from the numbers of add_noise */
+    uint32_t r[4];
+    ses_philox(r, (ses_rng_key){ (uint64_t)a->seed, (uint32_t)item, (uint32_t)group ^ DRAWS },
+               (uint64_t)draw);
+    return ((double)r[0] + 0.5) / 4294967296.0;
+}
+
+/* Draws `first` to first + n - 1 of a mask, by probability among the targets and the top-k best. */
+static bool draw_tokens(ses_pipeline *p, ses_request *r, size_t group, const float *logit, int64_t V,
+                        int64_t first, int64_t n, candidate *out, ses_err *e)
+{
+    const args *a = r->args;
+    const task_state *task = p->state;
+    int64_t m = task->target ? (int64_t)task->n_targets : V,
+            k = a->has_top_k && a->top_k && a->top_k < m ? a->top_k : m;
+    float *prob = ses_alloc_array((size_t)(V + m), sizeof *prob, e), *order = prob + V;
+    int32_t *at = prob ? ses_alloc_array((size_t)k, sizeof *at, e) : NULL;
+    double *sum = at ? ses_alloc_array((size_t)k, sizeof *sum, e) : NULL, total = 0;
+    if (sum) {
+        probabilities(a, logit, V, prob);
+        for (int64_t i = 0; i < m; i++) order[i] = prob[task->target ? task->target[i] : i];
+        k = ses_top_k(order, m, k, at);
+        for (int64_t i = 0; i < k; i++) sum[i] = total += (double)order[at[i]];
+        for (int64_t d = 0; d < n; d++) {
+            double x = total * uniform(a, r->item.number, group, first + d);
+            int64_t low = 0, high = k - 1; /* the first sum above x */
+            while (low < high) {
+                int64_t middle = (low + high) / 2;
+                if (sum[middle] > x)
+                    high = middle;
+                else
+                    low = middle + 1;
+            }
+            int32_t id = task->target ? task->target[at[low]] : at[low];
+            out[d] = (candidate){ id, prob[id] };
+        }
+    }
+    ses_free(sum);
+    ses_free(at);
+    ses_free(prob);
+    return sum != NULL;
+}
+
+/* The logits [V] of position `at` of the sequence with other ids; to `out`. */
+static bool mask_logits(ses_pipeline *p, ses_tape *tape, const ses_seq *q, const int32_t *id, int32_t at,
+                        int64_t V, float *out, ses_err *e)
+{
+    const int32_t cu[] = { 0, (int32_t)q->n };
+    bool segments = ses_model_uses_segments(p->model) && p->tokenizer_config.sets_segments;
+    ses_batch b = { .seqs = 1, .tokens = (int64_t)q->n, .cu_seqlens = cu, .ids = id };
+    ses_output_request request = p->settings.outputs;
+    ses_outputs outputs;
+    if (segments) b.segments = q->type_id;
+    request.rows = &at, request.n_rows = 1;
+    ses_tape_reset(tape, NULL);
+    if (!ses_model_forward(p->model, tape, &b, &request, &outputs, e)) return false;
+    const ses_output *o = ses_outputs_find(&outputs, p->head->output);
+    ses_real *x = ses_alloc_array((size_t)V, sizeof *x, e);
+    bool ok = x && ses_device_read(p->dev, o->tensor, 0, V, x, e);
+    for (int64_t i = 0; ok && i < V; i++) out[i] = (float)x[i];
+    ses_free(x);
+    return ok;
+}
+
+/* Draw after draw, fills the masks from left to right. first: the logits of the leftmost mask. */
+static bool draw_one_by_one(ses_pipeline *p, ses_request *r, ses_seq *q, const float *first, int64_t V,
+                            ses_err *e)
+{
+    const args *a = r->args;
+    item_state *st = r->state;
+    ses_tape *tape = ses_tape_new(p->dev, NULL, e);
+    int32_t *id = tape ? ses_alloc_array(q->n, sizeof *id, e) : NULL;
+    float *logit = id ? ses_alloc_array((size_t)V, sizeof *logit, e) : NULL;
+    bool ok = logit != NULL;
+    for (int64_t d = 0; ok && d < a->draws; d++) {
+        memcpy(id, q->id, q->n * sizeof *id);
+        for (size_t g = 0; ok && g < st->n; g++) {
+            mask *x = &st->mask[g];
+            ok = !g || mask_logits(p, tape, q, id, (int32_t)x->at, V, logit, e);
+            ok = ok && draw_tokens(p, r, g, g ? logit : first, V, d, 1, &x->candidate[d], e);
+            if (ok) id[x->at] = x->candidate[d].id;
+        }
+    }
+    ses_free(logit);
+    ses_free(id);
+    ses_tape_free(tape);
+    return ok;
+}
+
+/* Draws for the masks of a window; logit [n_rows, V]. */
+static bool draw_window(ses_pipeline *p, ses_request *r, ses_seq *q, const float *logit, int64_t V,
+                        ses_err *e)
+{
+    const args *a = r->args;
+    item_state *st = r->state;
+    for (size_t i = 0; i < q->n_rows; i++) {
+        size_t g = st->by_window[(size_t)q->tag + i];
+        mask *x = &st->mask[g];
+        x->n = a->draws;
+        x->candidate = ses_arena_array(&r->mem, (size_t)a->draws, sizeof *x->candidate, e);
+        if (!x->candidate) return false;
+        if (!a->one_by_one && !draw_tokens(p, r, g, logit + (int64_t)i * V, V, 0, a->draws, x->candidate, e))
+            return false;
+    }
+    return !a->one_by_one || draw_one_by_one(p, r, q, logit, V, e);
+}
+
+/* ---- the best tokens ---- */
 
 static bool fill_one(ses_pipeline *p, ses_request *r, mask *x, size_t group, const float *logit, int64_t V,
                      ses_err *e)
@@ -250,8 +412,7 @@ static bool fill_one(ses_pipeline *p, ses_request *r, mask *x, size_t group, con
     int32_t *at = work ? ses_alloc_array((size_t)k, sizeof *at, e) : NULL;
     x->candidate = at ? ses_arena_array(&r->mem, (size_t)k, sizeof *x->candidate, e) : NULL;
     if (x->candidate) {
-        for (int64_t i = 0; i < V; i++) work[i] = (float)((double)logit[i] / a->temperature);
-        ses_softmax_row(work, work, V);
+        probabilities(a, logit, V, work);
         for (int64_t i = 0; task->target && i < n; i++) order[i] = work[task->target[i]];
         if (!task->target) memcpy(order, work, (size_t)n * sizeof *order);
         if (a->sample) add_noise(order, order, n, a, r->item.number, group);
@@ -270,6 +431,7 @@ static bool collect(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
 {
     item_state *st = r->state;
     ses_output_rows rows = ses_request_output_rows(p, q, p->head->output, e);
+    if (rows.x && ((const args *)r->args)->draws) return draw_window(p, r, q, rows.x, rows.cols, e);
     for (size_t i = 0; rows.x && i < q->n_rows; i++) {
         size_t at = st->by_window[(size_t)q->tag + i];
         if (!fill_one(p, r, &st->mask[at], at, rows.x + (int64_t)i * rows.cols, rows.cols, e)) return false;
@@ -277,14 +439,20 @@ static bool collect(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
     return rows.x != NULL;
 }
 
-/* The text with one mask filled, without padding. */
-static ses_string fill_text(ses_pipeline *p, ses_request *r, const ses_seq *q, size_t at, int32_t id,
-                            bool single, ses_err *e)
+/* The text with one mask filled, without padding; of draws one by one, with all masks filled by draw
+ * `draw`. */
+static ses_string fill_text(ses_pipeline *p, ses_request *r, const mask *m, int32_t id, int64_t draw,
+                            ses_err *e)
 {
+    const item_state *st = r->state;
+    const ses_seq *q = &r->seq[m->seq];
+    bool all = ((const args *)r->args)->one_by_one, single = st->n == 1 || all;
     int32_t *ids = ses_alloc_array(q->n, sizeof *ids, e);
-    size_t n = 0;
+    size_t n = 0, g = 0;
     for (size_t i = 0; ids && i < q->n; i++) {
-        int32_t x = i == at ? id : q->id[i];
+        int32_t x = i == m->at ? id : q->id[i];
+        if (all && g < st->n && st->mask[g].at == i) x = st->mask[g++].candidate[draw].id;
+        if (x >= ses_tokenizer_vocab_size(p->tokenizer)) x = p->tokenizer_config.role[SES_ROLE_PAD];
         if (x != p->tokenizer_config.role[SES_ROLE_PAD]) ids[n++] = x;
     }
     ses_string text = ids ? ses_request_decode(p, r, ids, n, !single, e) : (ses_string){ 0 };
@@ -311,8 +479,7 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
                          ses_tokenizer_vocab_size(p->tokenizer); /* embedding tables may have unused rows */
             row->word = known ? ses_request_decode(p, r, &row->token, 1, true, e)
                               : ses_request_copy_string(r, "", 0, e);
-            row->text = fill_text(p, r, q, x->at, known ? row->token : p->tokenizer_config.role[SES_ROLE_PAD],
-                                  st->n == 1, e);
+            row->text = fill_text(p, r, x, row->token, i, e);
             if (!row->word.p || !row->text.p) return false;
         }
     out->groups = st->n;
@@ -325,14 +492,18 @@ static const ses_usage_example examples[] = {
     { "sesame fill-mask -m bert-base-uncased \"Paris is the [MASK] of France.\"", "the five best tokens" },
     { "sesame fill-mask -m DIR --targets he,she \"[MASK] is a nurse.\"", "probabilities of two words" },
     { "sesame fill-mask -m DIR --top-k 1 --json -f texts.txt", "one JSON line for each text" },
+    { "sesame fill-mask --draws 5 --one-by-one --seed 7 \"The [MASK] [MASK] sleeps.\"",
+      "five texts drawn with replacement" },
     { 0 },
 };
 
 const ses_task ses_task_fill_mask = {
-    .description = "Predicts the token behind each mask of a text ([MASK] or <mask>, depending on the "
-                   "tokenizer) with a masked language model. Several masks are predicted independently. In a "
-                   "text longer than the model accepts, each mask is predicted from a window around it; "
-                   "tokens outside are reported as left out. A JSON line is {\"text\": ...}.",
+    .description =
+        "Predicts the token behind each mask of a text ([MASK] or <mask>, depending on the "
+        "tokenizer) with a masked language model. Several masks are predicted independently, unless "
+        "--one-by-one draws them from left to right. In a "
+        "text longer than the model accepts, each mask is predicted from a window around it; "
+        "tokens outside are reported as left out. A JSON line is {\"text\": ...}.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
@@ -341,7 +512,7 @@ const ses_task ses_task_fill_mask = {
     .request_size = sizeof(item_state),
     .head = heads,
     .item_schema = { .text = "text" },
-    .item_settings = "top-k|temperature|do-sample|seed",
+    .item_settings = "top-k|temperature|do-sample|draws|one-by-one|seed",
     .reads_number = reads_number,
     .needs_bidirectional = true,
     .open = open_task,

@@ -1,5 +1,6 @@
 /* multiple-choice: ranks several continuations of a text or answers to a question. */
 #include "pipeline_impl.h"
+#include "task/gpt/gpt_inputs.h"
 
 static const ses_result_schema schema = {
     SES_FORM_ROWS,
@@ -24,6 +25,18 @@ static ses_string second_text(ses_request *r, ses_string common, ses_string choi
     return (ses_string){ s, common.n + 1 + choice.n };
 }
 
+typedef struct task_state {
+    ses_gpt_inputs gpt; /* enabled: texts have the inputs of GPT-1 */
+} task_state;
+
+/* A class of two heads would also compute the logits of its LM. */
+static bool open_task(ses_pipeline *p, ses_err *e)
+{
+    task_state *s = p->state;
+    p->settings.outputs.logits = false;
+    return ses_gpt_inputs_read(p->model->config, p->tokenizer, &s->gpt, e);
+}
+
 static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
 {
     item_state *s = r->state;
@@ -33,6 +46,11 @@ static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
     s->logit = ses_arena_array(&r->mem, item->n_list, sizeof *s->logit, e);
     for (size_t i = 0; s->logit && i < item->n_list; i++) {
         ses_input in = { .text = item->text, .pair = second_text(r, item->pair, item->list[i], e) };
+        const ses_gpt_inputs *g = &((const task_state *)p->state)->gpt;
+        if (in.pair.p && g->enabled) {
+            if (!ses_gpt_inputs_add(g, p, r, &in, (int64_t)i, e)) return false;
+            continue;
+        }
         ses_seq *q = in.pair.p ? ses_request_encode(p, r, &in, SES_TRUNCATE_LONGEST_FIRST, e) : NULL;
         if (!q) return false;
         q->tag = (int64_t)i;
@@ -82,7 +100,9 @@ const ses_task ses_task_multiple_choice = {
                    "beginning all choices share; in a line of text they are separated by tabs. Choices are "
                    "numbered from 0, the best comes first.",
     .examples = examples,
+    .state_size = sizeof(task_state),
     .request_size = sizeof(item_state),
+    .open = open_task,
     .head = heads,
     .item_schema = { .text = "text|prompt|question|sent1",
                      .pair = "text_pair|sent2",

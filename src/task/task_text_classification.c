@@ -1,7 +1,11 @@
 /* text-classification: scores the labels of a classifier for a text or a pair of texts. */
+#include "base/alloc.h"
+#include "base/file.h"
 #include "base/label_pairs.h"
 #include "io/matrix.h"
 #include "pipeline_impl.h"
+#include "task/gpt/gpt_inputs.h"
+#include "task/prompt/cloze_prompt.h"
 
 #include <math.h>
 
@@ -44,9 +48,12 @@ static const ses_result_schema schema = { SES_FORM_ROWS,
                                           { { "label", SES_FIELD_LABEL }, { "score", SES_FIELD_SCORE } } };
 
 typedef struct task_state {
-    ses_string *name;  /* new names of labels; NULL: none */
-    ses_matrix images; /* rows of image vectors, one for each text; x NULL: none */
+    ses_gpt_inputs gpt; /* enabled: texts have the inputs of GPT-1 */
+    ses_string *name;   /* new names of labels; NULL: none */
+    ses_matrix images;  /* rows of image vectors, one for each text; x NULL: none */
     size_t next_image;
+    ses_patterns *patterns; /* by patterns */
+    ses_cloze_prompt *prompt;
 } task_state;
 
 typedef struct item_state {
@@ -133,7 +140,9 @@ static bool rename_labels(ses_pipeline *p, size_t n, ses_err *e)
 
 static bool open(ses_pipeline *p, ses_err *e)
 {
-    return open_images(p, e) && rename_labels(p, (size_t)p->model->c.labels, e);
+    task_state *s = p->state;
+    return ses_gpt_inputs_read(p->model->config, p->tokenizer, &s->gpt, e) && open_images(p, e) &&
+           rename_labels(p, (size_t)p->model->c.labels, e);
 }
 
 static ses_string label_of(const ses_pipeline *p, ses_arena *mem, int64_t i, ses_err *e)
@@ -152,6 +161,8 @@ static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
     if (((const task_state *)p->state)->images.x) return encode_with_image(p, r, e);
     if (!in.pair.p && a->pair) in.pair = ses_str(a->pair);
     if (!in.pair.n) in.pair.p = NULL;
+    const ses_gpt_inputs *g = &((const task_state *)p->state)->gpt;
+    if (g->enabled) return ses_gpt_inputs_add(g, p, r, &in, 0, e);
     return ses_request_encode(p, r, &in, SES_TRUNCATE_LONGEST_FIRST, e) != NULL;
 }
 
@@ -161,20 +172,22 @@ static score_function default_function(const ses_config *c)
     return c->head.problem == SES_PROBLEM_MULTI || c->labels == 1 ? FUNCTION_SIGMOID : FUNCTION_SOFTMAX;
 }
 
-/* Logits to scores. */
+/* Logits to scores; the logits of several sequences (both orders of a pair) are added. */
 static bool collect(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
 {
     const args *a = r->args;
     item_state *s = r->state;
     ses_output_rows logits = ses_request_output_rows(p, q, p->head->output, e); /* [1, labels] */
     s->n = logits.cols;
-    s->score = logits.x ? ses_arena_array(&r->mem, (size_t)s->n, sizeof *s->score, e) : NULL;
-    if (!s->score) return false;
+    if (logits.x && !s->score) s->score = ses_arena_array(&r->mem, (size_t)s->n, sizeof *s->score, e);
+    if (!logits.x || !s->score) return false;
+    for (int64_t i = 0; i < s->n; i++) s->score[i] += logits.x[i];
+    if (q != &r->seq[r->n_seqs - 1]) return true;
     bool given = a->function != FUNCTION_DEFAULT;
     switch (given ? (score_function)a->function : default_function(&p->model->c)) {
-    case FUNCTION_SIGMOID: ses_sigmoid_row(s->score, logits.x, s->n); break;
-    case FUNCTION_SOFTMAX: ses_softmax_row(s->score, logits.x, s->n); break;
-    default: memcpy(s->score, logits.x, (size_t)s->n * sizeof *s->score);
+    case FUNCTION_SIGMOID: ses_sigmoid_row(s->score, s->score, s->n); break;
+    case FUNCTION_SOFTMAX: ses_softmax_row(s->score, s->score, s->n); break;
+    default: break;
     }
     return true;
 }
@@ -241,6 +254,117 @@ static bool classify(ses_pipeline *p, ses_request *r, ses_err *e)
     return true;
 }
 
+/* ---- masked LMs with patterns ---- */
+
+static bool open_prompt(ses_pipeline *p, ses_err *e)
+{
+    task_state *s = p->state;
+    size_t n = (size_t)ses_model_label_count(p->model);
+    char *path = ses_path_join(p->dir, SES_PATTERN_FILE, e);
+    const char **label = ses_arena_array(&p->mem, n + 1, sizeof *label, e);
+    s->patterns = path && label ? ses_patterns_open(path, e) : NULL;
+    for (size_t i = 0; s->patterns && i < n; i++) {
+        label[i] = ses_pipeline_label(p, &p->mem, (int64_t)i, e).p;
+        if (!label[i]) return ses_free(path), false;
+    }
+    ses_cloze_prompt_options o = { .patterns = s->patterns,
+                                   .label = label,
+                                   .n_labels = n,
+                                   .tokenizer = p->tokenizer,
+                                   .tokens = p->tokens,
+                                   .config = &p->tokenizer_config };
+    s->prompt = s->patterns ? ses_cloze_prompt_new(&o, e) : NULL;
+    if (s->patterns && !s->prompt) ses_wrap(e, "%s", path);
+    ses_free(path);
+    return s->prompt != NULL;
+}
+
+static bool open_by_patterns(ses_pipeline *p, ses_err *e)
+{
+    const args *a = p->settings.args;
+    if (a->image_vectors)
+        return ses_fail(e, SES_EUSAGE, "image-vectors: %s reads texts only", p->model->class->name);
+    return open_prompt(p, e) && rename_labels(p, (size_t)ses_model_label_count(p->model), e);
+}
+
+static void close_by_patterns(ses_pipeline *p)
+{
+    task_state *s = p->state;
+    ses_cloze_prompt_free(s->prompt);
+    ses_patterns_free(s->patterns);
+}
+
+/* The sequence of a question; only the mask's logits are computed. */
+static bool add_question(ses_request *r, const ses_cloze_prompt *c, ses_err *e)
+{
+    size_t n = c->ids.n;
+    uint8_t *bytes = ses_arena_array(&r->mem, 2 * n, 1, e);
+    ses_offset *none = ses_arena_array(&r->mem, n, sizeof *none, e);
+    int32_t *word = ses_arena_array(&r->mem, n, sizeof *word, e),
+            *row = ses_arena_array(&r->mem, 1, sizeof *row, e);
+    if (!bytes || !none || !word || !row) return false;
+    for (size_t i = 0; i < n; i++) bytes[i] = (uint8_t)c->segments.p[i];
+    ses_encoding k = { .n = n,
+                       .id = c->ids.p,
+                       .byte_offset = none,
+                       .char_offset = none,
+                       .word_id = word,
+                       .sequence_id = (const int8_t *)(bytes + n),
+                       .type_id = bytes,
+                       .special_mask = bytes + n };
+    ses_seq *q = ses_request_add_sequence(r, &k, e);
+    if (!q) return false;
+    *row = c->mask_at;
+    q->rows = row;
+    q->n_rows = 1;
+    r->truncated += c->n_removed;
+    return true;
+}
+
+static bool ask(ses_pipeline *p, ses_request *r, ses_err *e)
+{
+    const args *a = r->args;
+    ses_cloze_prompt *c = ((task_state *)p->state)->prompt;
+    item_state *s = r->state;
+    ses_string pair = r->item.pair.p || !a->pair ? r->item.pair : ses_str(a->pair);
+    bool ok = true;
+    s->n = (int64_t)c->o.n_labels;
+    s->score = ses_arena_array(&r->mem, (size_t)s->n, sizeof *s->score, e);
+    for (int64_t i = 0; s->score && ok && i < ses_cloze_prompt_sets(c); i++)
+        ok = ses_cloze_prompt_ask(c, r->item.text, pair, i, p->settings.max_seq_len, e) &&
+             add_question(r, c, e);
+    return s->score && ok;
+}
+
+/* Logits of the vocabulary to scores of labels: their mean over the questions of a text. */
+static bool collect_answer(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
+{
+    const ses_cloze_prompt *c = ((task_state *)p->state)->prompt;
+    item_state *s = r->state;
+    ses_output_rows logits = ses_request_output_rows(p, q, p->head->output, e); /* [1, vocabulary] */
+    float *one = logits.x ? ses_arena_array(&r->mem, (size_t)s->n, sizeof *one, e) : NULL;
+    if (!one) return false;
+    ses_cloze_prompt_scores(c, logits.x, one);
+    for (int64_t i = 0; i < s->n; i++) s->score[i] += one[i] / (float)ses_cloze_prompt_sets(c);
+    return true;
+}
+
+static bool finish_answer(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
+{
+    const args *a = r->args;
+    item_state *s = r->state;
+    float *score = ses_arena_array(&r->mem, (size_t)s->n, sizeof *score, e);
+    if (!score) return false;
+    if (a->function == FUNCTION_NONE)
+        memcpy(score, s->score, (size_t)s->n * sizeof *score);
+    else if (a->function == FUNCTION_SIGMOID)
+        ses_sigmoid_row(score, s->score, s->n);
+    else
+        ses_softmax_row(score, s->score, s->n);
+    s->score = score;
+    return finish(p, r, out, e);
+}
+
 static const ses_result_schema *columns(const void *options)
 {
     const args *a = options;
@@ -270,6 +394,24 @@ static const ses_task by_classifier = {
     .columns = columns,
 };
 
+static const ses_head *const lm_heads[] = { &ses_head_masked_lm, NULL };
+static const ses_task by_patterns = {
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .item_settings = "top-k|function-to-apply|text-pair",
+    .state_size = sizeof(task_state),
+    .request_size = sizeof(item_state),
+    .head = lm_heads,
+    .item_schema = { .text = "text", .pair = "text_pair" },
+    .open = open_by_patterns,
+    .close = close_by_patterns,
+    .encode = ask,
+    .collect = collect_answer,
+    .finish = finish_answer,
+    .columns = columns,
+};
+
 const ses_task ses_task_text_classification = {
     .description =
         "Classifies each text, or each pair of texts, with a model fine-tuned for it, and prints the "
@@ -285,6 +427,7 @@ const ses_task ses_task_text_classification = {
     .head = heads,
     .item_schema = { .text = "text", .pair = "text_pair" },
     .by_classifier = &by_classifier,
+    .by_patterns = &by_patterns,
     .open = open,
     .close = close_task,
     .encode = encode,

@@ -134,6 +134,7 @@ static bool open_task(ses_pipeline *p, ses_err *e)
     bool is_tagger;
     task->words = ses_word_stack_open(p->dir, p->model->config, p->dev, &is_tagger, e);
     if (is_tagger && !task->words) return false;
+    if (is_tagger) p->stats.max_word_bytes = ses_word_stack_max_bytes(task->words);
     if (!task->label || !ses_pipeline_split_list(p, &a->ignore, true, &task->ignore, &task->n_ignore, e))
         return false;
     if (a->ignore.n) return true;
@@ -180,6 +181,7 @@ static bool add_words(const task_state *task, ses_request *r, const ses_input *i
     }
     ses_sentences one = { word, (const size_t[]){ 0, q->n }, 1 };
     if (!ses_word_stack_embed(task->words, &one, &r->mem, &f, e)) return false;
+    r->shortened_words += f.n_shortened;
     if (f.vectors) {
         q->modal_rows = row, q->positions = row + q->n;
         q->modal_vectors = f.vectors, q->n_modal = (int64_t)q->n;

@@ -1,7 +1,10 @@
 /* The list of tasks, and which of them a model supports. */
+#include "base/alloc.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "base/suggest.h"
 #include "task.h"
+#include "task/prompt/pattern_file.h"
 
 #include <stdio.h>
 
@@ -97,8 +100,18 @@ bool ses_task_supports(const ses_task *t, const ses_model_desc *d, const ses_cla
            !(t->needs_bidirectional && c->decoder_only);
 }
 
+const ses_task *ses_task_of_folder(const ses_task *t, const char *dir)
+{
+    if (!t->by_patterns || !dir) return t;
+    char *path = ses_path_join(dir, SES_PATTERN_FILE, NULL);
+    bool there = path && ses_path_exists(path);
+    ses_free(path);
+    return there ? t->by_patterns : t;
+}
+
 bool ses_task_suits(const ses_task *t, const ses_model *m)
 {
+    t = ses_task_of_folder(t, m->dir);
     return ses_task_supports(t, m->desc, m->class) && (!t->suits || t->suits(m));
 }
 

@@ -296,12 +296,16 @@ static bool set_input(ses_encode_ctx *k, const ses_input *in, const ses_encode_o
     k->post_template = k->t->post_template[k->has_pair];
     k->pad_to = o->pad_to;
     k->pad_left = o->pad_left;
+    k->pad_id = o->has_pad_id ? o->pad_id : -1;
     k->is_ascii = true;
     k->past_piece_end = false;
     k->n_overrides = k->override_text.len = 0;
     ses_arena_reset(&k->inputs);
     if (o->max_length < 0 || o->stride < 0 || o->pad_to < 0 || o->pad_to > INT32_MAX)
         return ses_fail(e, SES_EARG, "max_length, stride and pad_to must not be negative");
+    if (o->has_pad_id && (o->pad_id < 0 || o->pad_id >= ses_tokenizer_vocab_size(k->t)))
+        return ses_fail(e, SES_EARG, "padding token %d: expected an id below %lld", (int)o->pad_id,
+                        (long long)ses_tokenizer_vocab_size(k->t));
     if (!set_source(k, &k->source[0], in->text, in->words, in->n_words, e)) return false;
     return !k->has_pair || set_source(k, &k->source[1], in->pair, in->pair_words, in->n_pair_words, e);
 }

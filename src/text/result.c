@@ -126,7 +126,8 @@ const char *ses_encode_ctx_string(const ses_encode_ctx *k, const ses_encoding *o
             *n = k->post_template.item[j].name.n;
             return k->post_template.item[j].name.p;
         }
-    if (of->attention_mask[i] || !k->t->stored.pad) return ses_tokenizer_id_to_token(k->t, of->id[i], n);
+    if (of->attention_mask[i] || !k->t->stored.pad || k->pad_id >= 0)
+        return ses_tokenizer_id_to_token(k->t, of->id[i], n);
     *n = k->t->stored.pad_token.n;
     return k->t->stored.pad_token.p;
 }
@@ -269,7 +270,8 @@ static void put_part(ses_encode_ctx *k, ses_encoding_buf *o, size_t at, size_t b
 static void pad(const ses_encode_ctx *k, ses_encoding_buf *o, size_t at, size_t n)
 {
     const ses_stored_limits *s = &k->t->stored;
-    for (size_t i = 0; i < n; i++) put_special(o, at + i, (int32_t)s->pad_id);
+    int32_t id = k->pad_id >= 0 ? k->pad_id : (int32_t)s->pad_id;
+    for (size_t i = 0; i < n; i++) put_special(o, at + i, id);
     put_flags(o, at, n, -1, (uint8_t)s->pad_type, true, false);
 }
 

@@ -348,10 +348,8 @@ int32_t ses_tokenizer_token_to_id(const ses_tokenizer *t, const char *token, siz
 
 /* ---- saving ---- */
 
-bool ses_tokenizer_save(const ses_tokenizer *t, const char *path, bool overwrite, ses_err *e)
+void ses_tokenizer_put(const ses_tokenizer *t, ses_json_writer *w)
 {
-    ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "version", "1.0");
     save_limits(&t->stored, w);
@@ -364,5 +362,12 @@ bool ses_tokenizer_save(const ses_tokenizer *t, const char *path, bool overwrite
         ses_stage_instance_save(&t->stage[order[i]], w);
     }
     ses_json_end_object(w);
+}
+
+bool ses_tokenizer_save(const ses_tokenizer *t, const char *path, bool overwrite, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(2, e);
+    if (!w) return false;
+    ses_tokenizer_put(t, w);
     return ses_json_writer_save(w, NULL, path, overwrite, e);
 }

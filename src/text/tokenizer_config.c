@@ -75,6 +75,8 @@ static void read_config(ses_tokenizer_config *f, const ses_json *c)
     if (ses_json_type_of(names) == SES_JSON_ARRAY) f->sets_segments = has_string(names, "token_type_ids");
     const char *side = ses_json_string(ses_json_get(c, "truncation_side"), NULL);
     if (side) f->truncate_left = !strcmp(side, "left");
+    side = ses_json_string(ses_json_get(c, "padding_side"), NULL);
+    f->pad_left = side && !strcmp(side, "left");
 }
 
 void ses_tokenizer_config_from_json(ses_tokenizer_config *f, const ses_json *config, const ses_json *map,

@@ -26,6 +26,7 @@ typedef struct ses_tokenizer_config {
     bool sets_segments;            /* the tokenizer gives the model segment ids (token_type_ids) */
     bool truncate_left;
     bool has_subword_prefix; /* tokens inside a word are marked: "##" */
+    bool pad_left;           /* padding_side */
 } ses_tokenizer_config;
 
 /* Does the tokenizer class, NULL: the one of model_type, give segment ids? See ses_model_sets_segments. */

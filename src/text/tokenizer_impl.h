@@ -210,6 +210,7 @@ struct ses_encode_ctx {
     bool is_ascii; /* all input is ASCII: byte and code point offsets are equal, char_offset is unused */
     int64_t pad_to;
     bool pad_left, pad_stored;
+    int32_t pad_id; /* -1: the stored one */
     ses_encoding_buf result, overflow;
 
     /* decoding */
@@ -243,5 +244,8 @@ bool ses_encode_by_stages(ses_encode_ctx *k, const char *text, size_t begin, siz
  * stored: the limits come from the file, not from the caller. */
 bool ses_result_truncate(ses_encode_ctx *k, const ses_encode_options *o, bool stored, ses_err *e);
 bool ses_result_build(ses_encode_ctx *k, ses_err *e);
+
+/* Writes tokenizer.json as an object. */
+void ses_tokenizer_put(const ses_tokenizer *t, ses_json_writer *w);
 
 #endif

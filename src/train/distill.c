@@ -18,28 +18,37 @@ struct ses_distill {
     ses_distill_options o;
     ses_model *student;
     const ses_model *teacher;
+    const ses_model **more; /* [n_more] further teachers; borrowed */
+    size_t n_more;
     ses_tape *tape;         /* teacher's tape: not recorded, no dropout */
     ses_store *store;       /* holds the projections; NULL: equal widths */
     ses_tensor *project[2]; /* [teacher width, student width]: embeddings, layers */
 };
 
-static bool check(const ses_distill *d, ses_err *e)
+/* Do vocabulary, labels and device of a teacher fit? */
+static bool check_teacher(const ses_distill *d, const ses_model *teacher, ses_err *e)
 {
-    const ses_distill_options *o = &d->o;
-    int64_t ours = ses_model_vocab_size(d->student), theirs = ses_model_vocab_size(d->teacher);
+    int64_t ours = ses_model_vocab_size(d->student), theirs = ses_model_vocab_size(teacher);
     if (ours != theirs)
         return ses_fail(e, SES_EARG,
                         "the student's vocabulary has %lld tokens, the teacher's %lld: both need the same "
                         "tokens",
                         (long long)ours, (long long)theirs);
-    if (ses_model_label_count(d->student) != ses_model_label_count(d->teacher))
+    if (ses_model_label_count(d->student) != ses_model_label_count(teacher))
         return ses_fail(e, SES_EARG, "the student has %lld labels, the teacher %lld",
                         (long long)ses_model_label_count(d->student),
-                        (long long)ses_model_label_count(d->teacher));
+                        (long long)ses_model_label_count(teacher));
     const ses_device *at = ses_store_device(ses_model_store(d->student));
-    const ses_device *teacher_at = ses_store_device(ses_model_store(d->teacher));
+    const ses_device *teacher_at = ses_store_device(ses_model_store(teacher));
     if (at != teacher_at && !(at->is_host && teacher_at->is_host))
         return ses_fail(e, SES_EARG, "the student and the teacher must be on one device");
+    return true;
+}
+
+static bool check(const ses_distill *d, ses_err *e)
+{
+    const ses_distill_options *o = &d->o;
+    if (!check_teacher(d, d->teacher, e)) return false;
     if (!(o->temperature > 0))
         return ses_fail(e, SES_EARG, "distillation temperature %g; expected above 0", o->temperature);
     if (!(o->soft > 0 || o->cosine > 0 || o->hidden > 0 || o->attention > 0))
@@ -75,9 +84,24 @@ ses_distill *ses_distill_new(const ses_distill_options *o, ses_model *student, c
     return NULL;
 }
 
+bool ses_distill_add_teacher(ses_distill *d, const ses_model *teacher, ses_err *e)
+{
+    size_t cap = d->n_more;
+    if (d->o.cosine > 0 || d->o.hidden > 0 || d->o.attention > 0)
+        return ses_fail(e, SES_EUSAGE,
+                        "several teachers have a mean of probabilities only: leave out the weights of hidden "
+                        "states, cosine and attention");
+    if (!check_teacher(d, teacher, e) ||
+        !ses_array_reserve(&d->more, &cap, d->n_more + 1, sizeof(const ses_model *), e))
+        return false;
+    d->more[d->n_more++] = teacher;
+    return true;
+}
+
 void ses_distill_free(ses_distill *d)
 {
     if (!d) return;
+    ses_free(d->more);
     ses_tape_free(d->tape);
     ses_store_free(d->store);
     ses_free(d);
@@ -133,11 +157,57 @@ static int64_t count_of(const ses_outputs *o, const char *what)
     return n;
 }
 
-static bool add_logits_loss(loss_ctx *l)
+/* ---- several teachers ---- */
+
+/* Adds the probabilities of a row at temperature T, or its only value, to mean. */
+static void add_probabilities(const ses_real *x, int64_t cols, double T, double weight, double *mean)
+{
+    double max = (double)x[0], sum = 0;
+    if (cols == 1) {
+        mean[0] += weight * (double)x[0];
+        return;
+    }
+    for (int64_t k = 1; k < cols; k++) max = fmax(max, (double)x[k]);
+    for (int64_t k = 0; k < cols; k++) sum += exp(((double)x[k] - max) / T);
+    for (int64_t k = 0; k < cols; k++) mean[k] += weight * exp(((double)x[k] - max) / T) / sum;
+}
+
+/* The scores whose probabilities at temperature T are the mean of all teachers' (one column: the mean).
+ * first: the scores of the first teacher, on its tape. NULL: failed. */
+static ses_tensor *mean_scores(loss_ctx *l, const ses_batch *b, const ses_output_request *want,
+                               ses_tensor *first)
+{
+    ses_distill *d = l->d;
+    int64_t rows = ses_rows(first), cols = ses_cols(first);
+    size_t count = (size_t)(rows * cols);
+    double T = d->o.temperature, weight = 1 / (double)(d->n_more + 1);
+    ses_real *x = ses_tape_host_alloc(d->tape, count, sizeof *x);
+    double *mean = ses_tape_host_alloc(d->tape, count, sizeof *mean);
+    if (!x || !mean || !ses_tape_read(d->tape, first, x)) return ses_tape_ok(d->tape, l->e), NULL;
+    memset(mean, 0, count * sizeof *mean);
+    for (size_t i = 0;; i++) {
+        for (int64_t r = 0; r < rows; r++) add_probabilities(x + r * cols, cols, T, weight, mean + r * cols);
+        if (i == d->n_more) break;
+        ses_outputs theirs;
+        ses_batch copy = *b;
+        if (!ses_model_forward(d->more[i], d->tape, &copy, want, &theirs, l->e)) return NULL;
+        const ses_output *y = ses_outputs_find(&theirs, theirs.head[0].output);
+        ses_tensor *same = teacher_tensor(l, first, y, "scores of the teachers");
+        if (!same) return NULL;
+        if (!ses_tape_read(d->tape, same, x)) return ses_tape_ok(d->tape, l->e), NULL;
+    }
+    for (size_t k = 0; k < count; k++)
+        x[k] = (ses_real)(cols == 1 ? mean[k] : T * log(mean[k] > 1e-300 ? mean[k] : 1e-300));
+    ses_tensor *out = ses_tape_input(d->tape, x, SES_DIM(rows, cols));
+    return ses_tape_ok(d->tape, l->e) ? out : NULL;
+}
+
+static bool add_logits_loss(loss_ctx *l, const ses_batch *b, const ses_output_request *want)
 {
     const ses_output *x = ses_outputs_find(&l->ours, l->ours.head[0].output);
     const ses_output *y = ses_outputs_find(&l->theirs, l->theirs.head[0].output);
     ses_tensor *target = teacher_tensor(l, x ? x->tensor : NULL, y, "scores");
+    if (target && l->d->n_more) target = mean_scores(l, b, want, target);
     if (!target) return false;
     /* one column: regression */
     ses_teacher_loss_kind kind = ses_cols(target) > 1 ? SES_TEACHER_KL : SES_TEACHER_MSE;
@@ -202,7 +272,7 @@ ses_tensor *ses_distill_loss(void *distill, ses_tape *t, const ses_batch *b, ses
         !ses_model_forward(d->teacher, d->tape, &copy, &want, &l.theirs, e))
         return NULL;
     if ((o->hard > 0 && l.ours.loss && !add_loss(&l, l.ours.loss, o->hard)) ||
-        (want.logits && !add_logits_loss(&l)) || (o->cosine > 0 && !add_cosine_loss(&l)) ||
+        (want.logits && !add_logits_loss(&l, b, &want)) || (o->cosine > 0 && !add_cosine_loss(&l)) ||
         (o->hidden > 0 && !add_layer_losses(&l, "hidden_states", "hidden states", 1, o->hidden)) ||
         (o->attention > 0 && !add_layer_losses(&l, "attention_scores", "attention scores", 0, o->attention)))
         return NULL;

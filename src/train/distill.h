@@ -15,6 +15,10 @@ typedef struct ses_distill ses_distill;
 /* The teacher need not be opened for training. */
 ses_distill *ses_distill_new(const ses_distill_options *o, ses_model *student, const ses_model *teacher,
                              ses_err *e);
+/* Adds a teacher, which must have the labels of the first: the student learns the mean of the probabilities
+ * of all teachers at the temperature (one column: of their values). Fails if other terms than soft and hard
+ * have a weight. */
+bool ses_distill_add_teacher(ses_distill *d, const ses_model *teacher, ses_err *e);
 void ses_distill_free(ses_distill *d);
 ses_tensor *ses_distill_loss(void *distill, ses_tape *t, const ses_batch *b, ses_err *e); /* a ses_loss_fn */
 

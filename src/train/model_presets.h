@@ -27,7 +27,8 @@ ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, con
 /* Replaces *config by a copy with the values of "KEY=VALUE" [n]. Fails with SES_EUSAGE on another form. */
 bool ses_preset_set(ses_json_doc **config, const char *const *set, size_t n, ses_err *e);
 
-/* Models that read characters: sets the characters of the vocabulary's words. No effect on others. */
-bool ses_model_set_words(ses_model *m, const ses_tokenizer *t, ses_err *e);
+/* Models that read characters: sets the characters of the vocabulary's words; *shortened: number of words
+ * whose ends are left out because they are too long. No effect on others. */
+bool ses_model_set_words(ses_model *m, const ses_tokenizer *t, int64_t *shortened, ses_err *e);
 
 #endif

@@ -12,11 +12,13 @@ static int16_t only_char(const ses_special_tokens *x, int32_t id)
     return begins ? SES_CHAR_BOS : ends ? SES_CHAR_EOS : -1;
 }
 
-bool ses_model_set_words(ses_model *m, const ses_tokenizer *t, ses_err *e)
+bool ses_model_set_words(ses_model *m, const ses_tokenizer *t, int64_t *shortened, ses_err *e)
 {
     int64_t per_word = m->c.chars.per_word;
+    *shortened = 0;
     const ses_param *p = per_word ? ses_store_find(m->store, "chars.words") : NULL;
     if (!p) return true;
+    size_t max = (size_t)ses_word_max_bytes(per_word);
     ses_special_tokens *special = ses_special_tokens_new(t, m->c.vocab, e);
     int16_t *chars = special ? ses_alloc_array((size_t)per_word, sizeof *chars, e) : NULL;
     ses_real *row = chars ? ses_alloc_array((size_t)per_word, sizeof *row, e) : NULL;
@@ -27,7 +29,7 @@ bool ses_model_set_words(ses_model *m, const ses_tokenizer *t, ses_err *e)
         if (only >= 0)
             ses_word_one_char(chars, per_word, only);
         else
-            ses_word_chars(chars, per_word, word ? word : "", n);
+            ses_word_chars(chars, per_word, word ? word : "", n), *shortened += n > max;
         for (int64_t i = 0; i < per_word; i++) row[i] = (ses_real)ses_char_to_number(chars[i]);
         m->dev->mem->upload(m->dev, ses_master_data(p->tensor) + id * per_word, row,
                             (size_t)per_word * sizeof *row);

@@ -37,23 +37,46 @@ static bool same_labels(const ses_model *teacher, const ses_model *student, ses_
     return true;
 }
 
+/* Opens a teacher and compares its head with the student's. name: for messages. */
+static ses_model *open_model(const char *dir, const char *name, const char *class_name,
+                             const ses_model *student, ses_device *dev, ses_err *e)
+{
+    ses_model *m = ses_model_open(dir, dev, &(ses_model_options){ .class_name = class_name }, e);
+    if (!m) return NULL;
+    const char *ours = ses_model_head_name(student), *theirs = ses_model_head_name(m);
+    if (ours && theirs && !strcmp(ours, theirs)) return m;
+    ses_fail(e, SES_EARG, "the teacher is a %s, the student a %s", ses_model_class_name(m),
+             ses_model_class_name(student));
+    ses_wrap(e, "%s", name);
+    ses_model_free(m);
+    return NULL;
+}
+
 /* dir: the folder of the teacher; o->model may be its name. */
 static bool open_folder(ses_teacher *t, const ses_teacher_options *o, const char *dir, const char *class_name,
                         ses_model *student, const ses_tokenizer *tokenizer, ses_device *dev, ses_err *e)
 {
-    t->model = ses_model_open(dir, dev, &(ses_model_options){ .class_name = class_name }, e);
+    t->model = open_model(dir, o->model, class_name, student, dev, e);
     if (!t->model) return false;
-    const char *ours = ses_model_head_name(student), *theirs = ses_model_head_name(t->model);
-    if (!ours || !theirs || strcmp(ours, theirs)) {
-        ses_fail(e, SES_EARG, "the teacher is a %s, the student a %s", ses_model_class_name(t->model),
-                 ses_model_class_name(student));
-        return ses_wrap(e, "%s", o->model);
-    }
     t->distill = ses_distill_new(&o->distill, student, t->model, e);
     if (!t->distill || !same_labels(t->model, student, e) || !same_tokens(dir, tokenizer, e) ||
         (o->init_student && !ses_student_init(student, t->model, &t->n_copied, e)))
         return ses_wrap(e, "%s", o->model);
     return true;
+}
+
+/* Opens a further teacher. */
+static bool add_teacher(ses_teacher *t, const char *name, const char *class_name, const ses_model *student,
+                        const ses_tokenizer *tokenizer, ses_device *dev, ses_err *e)
+{
+    char *dir = ses_model_resolve(name, NULL, e);
+    ses_model *m = dir ? open_model(dir, name, class_name, student, dev, e) : NULL;
+    if (m) t->more[t->n_more++] = m;
+    bool ok = m && ((ses_distill_add_teacher(t->distill, m, e) && same_labels(m, student, e) &&
+                     same_tokens(dir, tokenizer, e)) ||
+                    ses_wrap(e, "%s", name));
+    ses_free(dir);
+    return ok;
 }
 
 bool ses_teacher_open(ses_teacher *t, const ses_teacher_options *o, const char *class_name,
@@ -66,12 +89,17 @@ bool ses_teacher_open(ses_teacher *t, const ses_teacher_options *o, const char *
     char *dir = ses_model_resolve(o->model, NULL, e);
     bool ok = dir && open_folder(t, o, dir, class_name, student, tokenizer, dev, e);
     ses_free(dir);
+    if (ok && o->n_more) ok = (t->more = ses_alloc_array(o->n_more, sizeof(ses_model *), e)) != NULL;
+    for (size_t i = 0; ok && i < o->n_more; i++)
+        ok = add_teacher(t, o->more[i], class_name, student, tokenizer, dev, e);
     return ok;
 }
 
 void ses_teacher_free(ses_teacher *t)
 {
     ses_distill_free(t->distill);
+    for (size_t i = 0; i < t->n_more; i++) ses_model_free(t->more[i]);
+    ses_free(t->more);
     ses_model_free(t->model);
     *t = (ses_teacher){ 0 };
 }
@@ -79,6 +107,7 @@ void ses_teacher_free(ses_teacher *t)
 void ses_teacher_put_settings(const ses_teacher_options *o, ses_json_writer *w)
 {
     if (!o->model) return;
+    if (o->n_more) ses_json_member_int(w, "teachers", (int64_t)o->n_more + 1);
     ses_json_member_real(w, "temperature", o->distill.temperature);
     ses_json_member_real(w, "soft_weight", o->distill.soft);
     ses_json_member_real(w, "hard_weight", o->distill.hard);

@@ -10,6 +10,8 @@ typedef struct ses_teacher {
     ses_model *model;
     ses_distill *distill; /* for ses_distill_loss; NULL: no distillation */
     size_t n_copied;      /* parameters the student started with */
+    ses_model **more;     /* [n_more] further teachers */
+    size_t n_more;
 } ses_teacher;
 
 /* student: opened for training; tokenizer: the student's, which must be the teacher's too. o->model: folder

@@ -131,7 +131,9 @@ static bool remove_stale(const char *out, ses_err *e)
                                          "adapter_config.json",
                                          "adapter_model.safetensors",
                                          "modules.json",
-                                         "generation_config.json" };
+                                         "patterns.json",
+                                         "generation_config.json",
+                                         SES_RUN_TASKS };
     bool ok = true;
     for (size_t i = 0; ok && i < SES_LEN(names); i++) {
         char *path = ses_path_join(out, names[i], e);
@@ -150,7 +152,10 @@ bool ses_train_folder_write(const char *out, bool (*fill)(void *ctx, const char 
     char *stage = ses_path_join(out, name, e);
     bool ok = stage && ses_dir_make(stage, e) && fill(ctx, stage, e);
     if (!ok && stage) ses_dir_remove(stage, NULL);
-    ok = ok && remove_stale(out, e) && ses_dir_move_into(stage, out, "config.json", e);
+    char *config = ok ? ses_path_join(stage, "config.json", e) : NULL;
+    const char *last = config && ses_path_exists(config) ? "config.json" : SES_RUN_TASKS;
+    ok = config && remove_stale(out, e) && ses_dir_move_into(stage, out, last, e);
+    ses_free(config);
     ses_free(stage);
     return ok || ses_wrap(e, "%s: the model was not written", out);
 }
@@ -319,14 +324,16 @@ bool ses_train_folder_is_complete(const char *out, const char *checkpoint, int64
     static const char *const keys[] = { "global_step", "epoch", "best_metric", "log_history", "sesame" };
     ses_json_doc *was = load(checkpoint, "trainer_state.json"), *final = load(out, "trainer_state.json");
     char *config = ses_path_join(out, "config.json", NULL); /* written last */
+    char *tasks = ses_path_join(out, SES_RUN_TASKS, NULL);  /* several tasks: instead of a model */
     int64_t steps = 0;
-    bool ok = was && final && config && ses_path_exists(config) &&
+    bool ok = was && final && config && tasks && (ses_path_exists(config) || ses_path_exists(tasks)) &&
               ses_json_int(ses_json_get(ses_json_root(final), "max_steps"), &steps) && steps == total_updates;
     for (size_t i = 0; ok && i < SES_LEN(keys); i++)
         ok = same_member(ses_json_root(was), ses_json_root(final), keys[i]);
     ses_json_free(was);
     ses_json_free(final);
     ses_free(config);
+    ses_free(tasks);
     return ok;
 }
 

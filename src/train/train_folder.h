@@ -17,12 +17,14 @@
 #define SES_RUN_INFO "run.json"
 #define SES_RUN_ERRORS "eval_errors.json" /* the worst errors of the last evaluation */
 #define SES_GRID_FILE "grid.json"
+#define SES_RUN_TASKS "tasks.json" /* several tasks: their folders */
 
 /* Fails if o->output or o->log exists and o allows neither to resume nor to overwrite. Both may be
  * NULL. */
 bool ses_train_folder_check(const ses_training_options *o, ses_err *e);
 
-/* fill writes all files into a temporary folder; they then replace the files in out, config.json last. A
+/* fill writes all files into a temporary folder; they then replace the files in out, config.json last (a
+ * folder without a model: tasks.json). A
  * process killed at any point leaves the old folder, the new one, or one that does not load, never a
  * mixture. */
 bool ses_train_folder_write(const char *out, bool (*fill)(void *ctx, const char *dir, ses_err *e), void *ctx,

@@ -193,12 +193,6 @@ const ses_opt_table ses_train_options = { opt, SES_LEN(opt) };
     }
 
 static const ses_opt teacher_opt[] = {
-    { .name = "teacher",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(ses_teacher_options, model),
-      .value = "DIR",
-      .is_model = true,
-      .help = "distill from this model" },
     { .name = "from-teacher",
       .type = SES_OPT_FLAG,
       .offset = offsetof(ses_teacher_options, init_student),

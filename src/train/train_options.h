@@ -29,7 +29,7 @@ void ses_training_put_optimizer(const ses_training_options *r, ses_json_writer *
 
 /* Options of every training run, for a ses_train_args; epochs, lr and warmup have a default per command. */
 extern const ses_opt_table ses_train_options;
-/* For a ses_teacher_options. */
+/* For a ses_teacher_options, without --teacher. */
 extern const ses_opt_table ses_teacher_option_table;
 
 /* Single options. field: a ses_train_args. */

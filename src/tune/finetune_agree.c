@@ -1,5 +1,5 @@
 /* Settings that a resumed run shares with the run it continues, and facts that all ranks of a run share. */
-#include "finetune_impl.h"
+#include "tune/multi/mixture.h"
 
 #include "base/alloc.h"
 #include "comm/comm_impl.h"
@@ -53,11 +53,16 @@ char *ses_finetune_settings_json(const ses_finetune *f, ses_err *e)
     if (f->cross_view) ses_json_member_int(w, "unlabeled_examples", ses_cross_view_size(f->cross_view));
     if (o->task.crf) ses_json_member_bool(w, "crf", true);
     if (o->task.scheme) ses_json_member_string(w, "scheme", ses_tag_scheme_names[o->task.scheme]);
+    if (o->task.inputs) {
+        ses_json_member_real(w, "lm_loss", o->task.lm_loss);
+        ses_json_member_bool(w, "both_orders", o->task.both_orders);
+    }
     ses_json_member_real(w, "weight_decay", r->weight_decay);
     ses_json_member_real(w, "clip", r->max_grad_norm);
     ses_transfer_put_settings(&o->transfer, w);
     ses_teacher_put_settings(&o->teacher, w);
     ses_json_member_real(w, "label_smoothing", o->label_smoothing);
+    if (f->mixture) ses_mixture_put_settings(f->mixture, w);
     ses_json_end_object(w);
     const char *text = ses_json_writer_text(w, NULL, e);
     char *copy = text ? ses_strdup(text, e) : NULL;

@@ -1,9 +1,12 @@
 /* Checks before a fine-tuning run: labels, the score that selects the best checkpoint; notices about data
  * and head. */
-#include "finetune_impl.h"
+#include "tune/multi/mixture.h"
 
+#include "base/elmo/word_chars.h"
 #include "base/number_text.h"
 #include "base/str.h"
+#include "model/model_desc.h"
+#include "task/words/word_stack.h"
 #include "train/training_events.h"
 
 #include <inttypes.h>
@@ -110,6 +113,13 @@ void ses_finetune_report_set(const ses_finetuner *t, const ses_finetune_set *s, 
         ses_training_notify(on_event, ctx,
                             "%s: %s words have no tokens or were truncated: they get no tag and no score",
                             name, ses_grouped_text(a, s->n_lost_words));
+    if (s->n_shortened_words)
+        ses_training_notify(on_event, ctx,
+                            "%s: %s words are longer than %" PRId64
+                            " bytes: only the beginning of such words is read",
+                            name, ses_grouped_text(a, s->n_shortened_words),
+                            t->words ? ses_word_stack_max_bytes(t->words)
+                                     : ses_word_max_bytes(t->model->stack[0].c->chars.per_word));
 }
 
 /* ---- the metric ---- */
@@ -139,7 +149,7 @@ static bool score_names(const ses_finetune *f, const char *metrics, ses_scores *
                          .pred_labels = true_labels,
                          .n_labels = labels,
                          .labels = t->n_labels ? t->label : NULL,
-                         .cu = f->task->target == SES_TARGET_TAGS ? cu : NULL,
+                         .cu = f->task->data == SES_DATA_TAG ? cu : NULL,
                          .true_sets = sets,
                          .pred_sets = sets,
                          .true_reals = reals,
@@ -194,6 +204,7 @@ static bool add_metric(ses_finetune *f, const char *metrics, const char *score, 
 
 const char *ses_finetune_metric(const ses_finetune *f)
 {
+    if (f->mixture) return ses_mixture_metric(f->mixture);
     return f->o.metric ? f->o.metric : f->spec.best_metric;
 }
 

@@ -4,6 +4,8 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/suggest.h"
+#include "tune/few_shot/few_shot.h"
+#include "tune/gpt/gpt_tuning.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,8 +42,13 @@ bool ses_finetune_resolve_task(const ses_data_options *d, const ses_finetune_tas
     if (!d->task) return ses_fail(e, SES_EUSAGE, "set a task: classify, tag, answer, ...");
     if (!ses_data_options_spec(d, spec, &b, e)) return false;
     const ses_finetune_task *k = b ? ses_finetune_task_for_data(spec->kind) : ses_finetune_task_find(d->task);
-    *task = k = ses_finetune_task_with_loss(k, o->loss, e);
+    k = ses_finetune_task_with_loss(k, o->loss, e);
+    *task = k = k ? ses_finetune_task_with_inputs(k, o->inputs, e) : NULL;
     if (!k) return false;
+    if (o->patterns && k != &ses_finetune_task_classify)
+        return ses_fail(e, SES_EUSAGE, "patterns apply to the task classify, not %s", k->name);
+    if (o->patterns) *task = k = &ses_finetune_task_by_cloze;
+    if (o->few_shot && o->few_shot->task) *task = k = o->few_shot->task;
     if (!k->head) { /* embed: the loss decides the data, eval_with the metrics */
         bool triplets = ses_finetune_eval_spec(o, k, spec).kind == SES_DATA_TUPLE;
         spec->kind = k->data;

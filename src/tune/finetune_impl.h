@@ -12,10 +12,13 @@
 #include "train/training_events.h"
 #include "transfer.h"
 
+typedef struct ses_mixture ses_mixture; /* multi/mixture.h */
+
 struct ses_predictor {
     ses_predictor_options o;
     char *dir;
-    ses_device *dev; /* borrowed */
+    char *pattern_file; /* path in the folder; the file need not exist */
+    ses_device *dev;    /* borrowed */
     const ses_finetune_task *task;
     ses_finetuner_options settings;
     ses_data_spec spec; /* how files are read */
@@ -25,8 +28,10 @@ struct ses_predictor {
     bool has_label_names;       /* not only LABEL_0, LABEL_1, ... */
     ses_finetuner *tuner;       /* opened with the first examples */
     bool borrows_tuner;
-    int64_t rows_before; /* a stream: rows predicted before this group */
-    bool is_partial;     /* a stream: rows may follow */
+    int64_t rows_before;    /* a stream: rows predicted before this group */
+    bool is_partial;        /* a stream: rows may follow */
+    ses_predictor **member; /* [n_members] the other models of an ensemble, owned */
+    size_t n_members;
 };
 
 struct ses_finetune {
@@ -50,9 +55,10 @@ struct ses_finetune {
     ses_batches *batches;
     ses_batch_source source; /* batches, or in turns with unlabeled ones */
     ses_layer_groups layers;
-    ses_lora lora;
+    ses_transfer_adapter_of adapter;
     ses_teacher teacher;
     ses_cross_view *cross_view; /* o.unlabeled; NULL: none */
+    ses_mixture *mixture;       /* o.also: all data sets, this one is the first; NULL: one data set */
     ses_trainer *trainer;
     char *model_dir; /* o.model resolved: a folder */
     char *settings;  /* JSON object: what a resumed run must have in common */
@@ -78,6 +84,10 @@ const ses_json *ses_finetune_base_config(const ses_finetune *f);
 bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e);
 /* Evaluates the model. last: the run is finished, confidence intervals are computed if requested. */
 bool ses_finetune_evaluate(ses_finetune *f, bool last, ses_err *e);
+/* The same without the other data sets of a mixture. */
+bool ses_finetune_evaluate_part(ses_finetune *f, bool last, ses_err *e);
+/* A data set of a mixture: a run without a trainer. */
+ses_finetune *ses_finetune_new_part(const ses_finetune_options *o, ses_device *d, ses_err *e);
 
 /* finetune_agree.c */
 /* Settings a resumed run must have in common with the run it continues, as a JSON object. Free with
@@ -104,6 +114,10 @@ void ses_finetune_report_head(ses_finetune *f);              /* notices: new par
 
 /* finetune_output.c */
 bool ses_finetune_write(ses_finetune *f, ses_err *e); /* the output folder */
+/* The model's folder. */
+bool ses_finetune_write_folder(ses_finetune *f, const char *dir, ses_err *e);
+/* Writes the results of the run into dir: all files but the model's. */
+bool ses_finetune_write_run(ses_finetune *f, const char *dir, ses_err *e);
 /* run.json of a checkpoint; dir NULL: a rank that writes nothing. */
 bool ses_finetune_add_run_info(void *finetune, const char *dir, ses_err *e);
 bool ses_finetune_write_errors(const ses_finetune *f, const char *dir, ses_err *e); /* eval_errors.json */

@@ -202,6 +202,25 @@ static const ses_opt task_opt[] = {
       .help =
           "tag: convert IOB1, BIO and BIOES labels: of the data in training, of the model in predictions; "
           "auto: leave them" },
+    { .name = "inputs",
+      .type = SES_OPT_CHOICE,
+      .offset = AT(inputs),
+      .def = "plain",
+      .choices = "plain|gpt1",
+      .help =
+          "classify, regress, choose with a causal model: gpt1 puts new start, delimiter and extract tokens "
+          "around the texts; with --lr 6.25e-5 unless given" },
+    { .name = "both-orders",
+      .type = SES_OPT_FLAG,
+      .offset = AT(both_orders),
+      .help = "with --inputs gpt1: read pairs in both orders and add their scores (similarity)" },
+    { .name = "lm-loss",
+      .type = SES_OPT_REAL,
+      .offset = AT(lm_loss),
+      .def = "0.5",
+      .min = 0,
+      .max = 1e3,
+      .help = "with --inputs gpt1: weight of the language modeling loss in training" },
 };
 #undef AT
 const ses_opt_table ses_task_option_table = { task_opt, SES_LEN(task_opt) };
@@ -214,11 +233,15 @@ static const ses_opt transfer_opt[] = {
       .type = SES_OPT_CHOICE,
       .offset = AT(adapter),
       .def = "auto",
-      .choices = "none|lora|auto",
+      .choices = SES_ADAPTER_KINDS,
       .help =
-          "lora: train low-rank matrices and the head, freeze the model; if MODEL is an adapter, train it "
-          "further. none: train all weights, of an adapter with its base model. auto: lora if MODEL is an "
-          "adapter, else none" },
+          "train a small set of parameters and the head, freeze the model; lora: low-rank matrices, ia3: "
+          "factors of keys, values and activations, bitfit: the biases, prompt: vectors of virtual tokens, "
+          "ptuning: the same, computed by an MLP, prefix: keys and values of virtual tokens in each layer "
+          "(P-tuning v2), bottleneck: small layers after the layers of the model. If MODEL is an adapter, it "
+          "is "
+          "trained further. none: train all weights, of an adapter with its base model. auto: the kind of "
+          "the adapter MODEL, else none" },
     { .name = "lora-rank",
       .type = SES_OPT_INT,
       .offset = AT(lora_rank),
@@ -244,8 +267,38 @@ static const ses_opt transfer_opt[] = {
       .type = SES_OPT_TEXT,
       .offset = AT(lora_targets),
       .value = "LAYERS",
-      .help = "layers, comma-separated: module names of transformers (query, c_attn) or ffn.up, ...; all; "
-              "default: attention queries and values" },
+      .help = "layers of lora or ia3, comma-separated: module names of transformers (query, c_attn) or "
+              "ffn.up, ...; all; default: attention queries and values; of ia3: keys, values and the last "
+              "feed-forward layer" },
+    { .name = "virtual-tokens",
+      .type = SES_OPT_INT,
+      .offset = AT(virtual_tokens),
+      .def = "20",
+      .min = 1,
+      .max = 1 << 16,
+      .help = "virtual tokens of prompt, ptuning and prefix" },
+    { .name = "projection",
+      .type = SES_OPT_INT,
+      .offset = AT(projection),
+      .def = "0",
+      .min = 0,
+      .max = 1 << 16,
+      .help = "prefix, ptuning: hidden units of the MLP that computes the virtual tokens in training; 0: "
+              "none, of ptuning 128" },
+    { .name = "reduction",
+      .type = SES_OPT_REAL,
+      .offset = AT(reduction),
+      .def = "16",
+      .min = 0.01,
+      .max = 1e6,
+      .help = "bottleneck: hidden size of the model divided by that of the adapter" },
+    { .name = "placement",
+      .type = SES_OPT_CHOICE,
+      .offset = AT(placement),
+      .def = "seq",
+      .choices = "seq|double|parallel",
+      .help = "bottleneck: seq: after the feed-forward block (Pfeiffer), double: also after attention "
+              "(Houlsby), parallel: beside the feed-forward block" },
     { .name = "layer-decay",
       .type = SES_OPT_REAL,
       .offset = AT(layer_decay),
@@ -267,8 +320,9 @@ static const ses_opt transfer_opt[] = {
       .offset = AT(head),
       .def = "default",
       .choices = "default|linear|mlp1|mlp2|bilstm|bigru",
-      .help = "classify, tag: the model's own head; a linear layer; one or two hidden layers before it; "
-              "bidirectional recurrent layers on a frozen encoder" },
+      .help =
+          "classify, tag, answer: the model's own head; a linear layer; one or two hidden layers before it; "
+          "bidirectional recurrent layers on a frozen encoder" },
     { .name = "head-sizes",
       .type = SES_OPT_TEXT,
       .offset = AT(head_sizes),

@@ -25,6 +25,19 @@ extern const ses_opt_table ses_bootstrap_option_table;
             "classify, regress, multi_label, tag, answer, choose, rewrite, continue, embed, the pipeline " \
             "that uses the model (as text-classification), or a benchmark"                                 \
     }
+/* field: a ses_finetune_task_options. Not in ses_task_option_table, which eval and predict also read from the
+ * folder of the model. */
+#define SES_OPT_PATTERNS(struct_, field)                                                                   \
+    { .name = "patterns",                                                                                  \
+      .type = SES_OPT_TEXT,                                                                                \
+      .offset = offsetof(struct_, field.patterns),                                                         \
+      .value = "FILE",                                                                                     \
+      .help = "classify: JSON file of cloze patterns and a word for each label; a masked LM predicts the " \
+              "words" },                                                                                   \
+    {                                                                                                      \
+        .name = "pattern", .type = SES_OPT_INT, .offset = offsetof(struct_, field.pattern), .value = "N",  \
+        .def = "1", .min = 1, .max = 64, .help = "number of the pattern in --patterns"                     \
+    }
 /* field: a const char *. */
 #define SES_OPT_FINETUNED_MODEL(struct_, field)                                                   \
     {                                                                                             \

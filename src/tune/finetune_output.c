@@ -1,5 +1,5 @@
 /* The output folder of a fine-tuning run: model, tokenizer, results, run.json. */
-#include "finetune_impl.h"
+#include "tune/multi/mixture.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -31,16 +31,20 @@ static void put_train(const ses_finetune *f, ses_json_writer *w)
         return;
     }
     ses_run_log_put_results(&f->log, w);
-    ses_json_member_int(w, "train_samples", ses_dataset_size(f->train.data));
+    ses_json_member_int(w, "train_samples",
+                        f->mixture ? ses_mixture_size(f->mixture) : ses_dataset_size(f->train.data));
+    if (f->train.n_shortened_words)
+        ses_json_member_int(w, "train_shortened_words", f->train.n_shortened_words);
 }
 
 static void put_eval(const ses_finetune *f, ses_json_writer *w)
 {
     if (!f->eval_rows) return;
-    ses_eval_report_put(&f->report, w);
+    ses_eval_report_put(ses_finetune_report(f), w);
     ses_json_member_real(w, "eval_runtime", f->eval_seconds);
     ses_json_member_real(w, "eval_predict_runtime", f->predict_seconds);
     ses_json_member_real(w, "eval_samples_per_second", (double)f->eval.n_rows / fmax(f->eval_seconds, 1e-9));
+    if (f->eval.n_shortened_words) ses_json_member_int(w, "eval_shortened_words", f->eval.n_shortened_words);
 }
 
 void ses_finetune_put_parts(const ses_finetune *f, bool train, bool eval, ses_json_writer *w)
@@ -105,30 +109,46 @@ bool ses_finetune_write_errors(const ses_finetune *f, const char *dir, ses_err *
     return ok;
 }
 
-/* The tokenizer of a tagger exists in memory only. */
+/* The tokenizer of a tagger exists in memory only; one with new tokens keeps the files beside
+ * tokenizer.json. */
 static bool write_tokenizer(const ses_finetuner *t, const char *dir, ses_err *e)
 {
-    if (t->tokenizer_path) return ses_train_folder_tokenizer(t->tokenizer_path, t->tokenizer, dir, e);
+    static const char *const beside[] = { "tokenizer_config.json", "special_tokens_map.json" };
+    for (size_t i = 0; t->has_new_tokens && ses_path_is_dir(t->tokenizer_path) && i < SES_LEN(beside); i++) {
+        bool exists;
+        if (!ses_train_folder_copy(t->tokenizer_path, beside[i], dir, &exists, e)) return false;
+    }
+    if (t->tokenizer_path && !t->has_new_tokens)
+        return ses_train_folder_tokenizer(t->tokenizer_path, t->tokenizer, dir, e);
     char *path = ses_path_join(dir, "tokenizer.json", e);
     bool ok = path && ses_tokenizer_save(t->tokenizer, path, false, e);
     ses_free(path);
     return ok;
 }
 
+bool ses_finetune_write_run(ses_finetune *f, const char *dir, ses_err *e)
+{
+    char *state = ses_path_join(dir, "trainer_state.json", e);
+    bool ok = state && ses_trainer_write_state(f->trainer, state, false, e) &&
+              write_results(f, dir, "train_results.json", true, false, e) &&
+              (!f->eval_rows || write_results(f, dir, "eval_results.json", false, true, e)) &&
+              write_results(f, dir, "all_results.json", true, true, e) && write_run_info(f, NULL, dir, e);
+    ses_free(state);
+    return ok;
+}
+
 static bool write_all(void *ctx, const char *dir, ses_err *e)
 {
     ses_finetune *f = ctx;
-    char *state = ses_path_join(dir, "trainer_state.json", e);
-    bool ok = state && ses_finetuner_save(f->tuner, dir, &(ses_save_options){ .dtype = SES_F32 }, e) &&
-              write_tokenizer(f->tuner, dir, e) && copy_generation_config(f, dir, e) &&
-              ses_trainer_write_state(f->trainer, state, false, e) &&
-              write_results(f, dir, "train_results.json", true, false, e) &&
-              (!f->eval_rows || write_results(f, dir, "eval_results.json", false, true, e)) &&
-              write_results(f, dir, "all_results.json", true, true, e) &&
-              ses_finetune_write_errors(f, dir, e) && write_run_info(f, NULL, dir, e) &&
-              ses_model_card_write(f, dir, e);
-    ses_free(state);
-    return ok;
+    return ses_finetuner_save(f->tuner, dir, &(ses_save_options){ .dtype = SES_F32 }, e) &&
+           write_tokenizer(f->tuner, dir, e) && copy_generation_config(f, dir, e) &&
+           ses_finetune_write_run(f, dir, e) && ses_finetune_write_errors(f, dir, e) &&
+           ses_model_card_write(f, dir, e);
+}
+
+bool ses_finetune_write_folder(ses_finetune *f, const char *dir, ses_err *e)
+{
+    return ses_train_folder_write(dir, write_all, f, e);
 }
 
 bool ses_finetune_write(ses_finetune *f, ses_err *e)
@@ -137,5 +157,49 @@ bool ses_finetune_write(ses_finetune *f, ses_err *e)
     if (error)
         ses_training_warn(ses_finetune_on_event, f, "%s; the model has the last weights, not the best",
                           error);
-    return ses_train_folder_write(f->o.run.output, write_all, f, e);
+    return f->mixture ? ses_mixture_write(f->mixture, e) : ses_finetune_write_folder(f, f->o.run.output, e);
+}
+
+/* ---- what a run has trained ---- */
+
+const ses_eval_report *ses_finetune_report(const ses_finetune *f)
+{
+    return f->mixture ? ses_mixture_report(f->mixture) : &f->report;
+}
+
+const char *ses_finetune_folder(const ses_finetune *f, size_t i)
+{
+    return f->mixture ? ses_mixture_name(f->mixture, i) : NULL;
+}
+
+ses_model *ses_finetune_model(const ses_finetune *f) { return f->tuner->model; }
+ses_trainer *ses_finetune_trainer(const ses_finetune *f) { return f->trainer; }
+size_t ses_finetune_labels(const ses_finetune *f) { return f->tuner->n_labels; }
+
+const char *ses_finetune_label(const ses_finetune *f, size_t i)
+{
+    return i < f->tuner->n_labels ? f->tuner->label[i] : NULL;
+}
+
+ses_training_stats ses_finetune_stats(const ses_finetune *f) { return ses_run_log_stats(&f->log); }
+
+ses_predictor *ses_finetune_predictor(ses_finetune *f)
+{
+    ses_predictor *p = &f->predictor;
+    if (p->tuner) return p;
+    *p = (ses_predictor){ .o = { .data = f->o.data,
+                                 .task = f->o.task,
+                                 .bootstrap = f->o.bootstrap,
+                                 .confidence = f->o.confidence,
+                                 .seed = f->o.run.seed,
+                                 .on_event = f->o.on_event,
+                                 .ctx = f->o.ctx },
+                          .dev = f->dev,
+                          .task = f->task,
+                          .spec = ses_finetune_eval_spec(&f->o.task, f->task, &f->spec),
+                          .labels = f->task->has_label_names ? f->train_rows : NULL,
+                          .has_label_names = f->task->has_label_names,
+                          .tuner = f->tuner,
+                          .borrows_tuner = true };
+    return p;
 }

@@ -15,6 +15,7 @@
 #include "train/train_folder.h"
 #include "train/train_options.h"
 #include "train/training_events.h"
+#include "tune/multi/mixture.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -29,7 +30,8 @@ ses_finetune_options ses_finetune_defaults(void)
                   .n_best = 20,
                   .max_target = 128,
                   .margin = -1,
-                  .cosine_temperature = 0.05 },
+                  .cosine_temperature = 0.05,
+                  .lm_loss = 0.5 },
         .run = { .epochs = 3,
                  .batch_size = 32,
                  .accumulate = 1,
@@ -46,12 +48,15 @@ ses_finetune_options ses_finetune_defaults(void)
         .transfer = { .adapter = SES_ADAPT_AUTO,
                       .lora_rank = 8,
                       .lora_alpha = 16,
+                      .virtual_tokens = 20,
+                      .reduction = 16,
                       .layer_decay = 1,
                       .dropout = -1,
                       .attention_dropout = -1,
                       .classifier_dropout = -1 },
         .teacher = { .distill = { .temperature = 2, .soft = 5, .hard = 2 } },
         .confidence = 95,
+        .mix_alpha = 1,
     };
 }
 
@@ -90,7 +95,7 @@ static bool is_first_rank(const ses_finetune *f) { return !ses_comm_rank(f->o.ru
 
 /* ---- evaluation ---- */
 
-bool ses_finetune_evaluate(ses_finetune *f, bool last, ses_err *e)
+bool ses_finetune_evaluate_part(ses_finetune *f, bool last, ses_err *e)
 {
     ses_finetune_outputs p;
     double begin = ses_seconds();
@@ -108,23 +113,28 @@ bool ses_finetune_evaluate(ses_finetune *f, bool last, ses_err *e)
     return ok;
 }
 
+bool ses_finetune_evaluate(ses_finetune *f, bool last, ses_err *e)
+{
+    return f->mixture ? ses_mixture_evaluate(f->mixture, last, e) : ses_finetune_evaluate_part(f, last, e);
+}
+
 static bool evaluate(void *ctx, double *metric, ses_err *e)
 {
     ses_finetune *f = ctx;
     const char *name = ses_finetune_metric(f);
     if (!ses_finetune_evaluate(f, false, e)) return false;
-    const ses_scores *s = &f->report.scores;
-    *metric = f->report.loss;
+    double loss = *metric = ses_finetune_report(f)->loss;
+    const ses_scores *s = &ses_finetune_report(f)->scores;
     if (strcmp(name, "loss") && !ses_scores_find(s, name, metric))
         return ses_fail(e, SES_EUSAGE, "metric: no score \"%s\"; the first of this task is %s", name,
                         s->n ? s->item[0].name : "loss");
-    if (!ses_run_log_on_evaluation(&f->log, s, f->report.loss, e)) return false;
+    if (!ses_run_log_on_evaluation(&f->log, s, loss, e)) return false;
     double best = ses_trainer_state(f->trainer)->best;
     bool is_best = !isnan(*metric) && (isnan(best) || (f->lower_is_better ? *metric < best : *metric > best));
     ses_finetune_on_event(f, &(ses_training_event){ .kind = SES_TRAINING_EVALUATED,
                                                     .trainer = f->trainer,
                                                     .scores = s,
-                                                    .loss = f->report.loss,
+                                                    .loss = loss,
                                                     .metric = *metric,
                                                     .is_best = is_best });
     return true;
@@ -170,8 +180,13 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
     if (o->vectors && !o->config)
         return ses_fail(e, SES_EUSAGE,
                         "vectors are the first token vectors of a new model: set a config, too");
-    if (o->open_model && o->transfer.adapter == SES_ADAPT_LORA)
+    if (o->open_model && ses_transfer_has_adapter(&o->transfer))
         return ses_fail(e, SES_EUSAGE, "an open model gets no adapter: open it with one");
+    if (o->task.both_orders && !o->task.inputs)
+        return ses_fail(e, SES_EUSAGE, "both-orders is a setting of inputs gpt1: set both");
+    if (o->task.inputs && o->transfer.adapter == SES_ADAPT_LORA)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "inputs gpt1 train the vectors of new tokens, which a LoRA adapter does not have");
     return ses_transfer_check(&o->transfer, o->model, task->head && task->head->allows_custom, e);
 }
 
@@ -266,7 +281,7 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_options *o = &f->o;
     ses_finetuner_options t = ses_finetuner_options_from(&o->task, f->task, &f->spec);
-    t.lora = ses_transfer_lora(&o->transfer, &f->lora);
+    t.lora = ses_transfer_adapter(&o->transfer, &f->adapter);
     t.model = o->open_model;
     const ses_json *config = ses_finetune_base_config(f);
     const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);
@@ -303,6 +318,14 @@ static bool set_optimizer(ses_finetune *f, ses_trainer_options *o, ses_err *e)
     return ses_training_schedule(r, o, e);
 }
 
+/* The other data sets of the run, whose batches take turns with its own. */
+static bool mix(ses_finetune *f, ses_batch_source *out, ses_err *e)
+{
+    f->source = *out; /* the first data set's */
+    f->mixture = ses_mixture_new(f, e);
+    return f->mixture != NULL;
+}
+
 /* Labeled batches, or in turns with unlabeled ones. */
 static bool prepare_source(ses_finetune *f, ses_batch_source *out, ses_err *e)
 {
@@ -314,6 +337,9 @@ static bool prepare_source(ses_finetune *f, ses_batch_source *out, ses_err *e)
     f->batches = ses_batches_new(f->train.data, &how, e);
     if (!f->batches) return false;
     *out = ses_batches_source(f->batches);
+    if (f->task->wrap_source && !f->task->wrap_source(f->tuner, &f->train, f->batches, how.seed, out, e))
+        return false;
+    if (o->n_also) return mix(f, out, e);
     if (!o->unlabeled) return true;
     how.max_tokens = how.bucket_batches = 0; /* all epochs have as many batches */
     f->cross_view = ses_cross_view_new(f->tuner->model, how.seed, e);
@@ -343,9 +369,10 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
         .model = f->tuner->model,
         .extra_params = { taught          ? ses_distill_store(f->teacher.distill)
                           : f->cross_view ? ses_cross_view_store(f->cross_view)
+                          : f->mixture    ? ses_mixture_store(f->mixture)
                                           : f->tuner->extra_params,
                           f->tuner->sentence ? ses_sentence_store(f->tuner->sentence) : NULL },
-        .source = f->source,
+        .source = f->mixture ? ses_mixture_source(f->mixture) : f->source,
         .max_grad_norm = r->max_grad_norm,
         .accumulate = r->accumulate,
         .comm = r->comm,
@@ -359,9 +386,11 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
         .label_smoothing = o->label_smoothing,
         .loss = taught          ? ses_distill_loss
                 : f->cross_view ? ses_cross_view_loss
+                : f->mixture    ? ses_mixture_loss
                                 : f->task->loss,
         .loss_ctx = taught          ? (void *)f->teacher.distill
                     : f->cross_view ? (void *)f->cross_view
+                    : f->mixture    ? (void *)f->mixture
                                     : f->tuner,
         .eval_every = r->eval_every,
         .eval_epochs = o->eval_epochs,
@@ -410,7 +439,7 @@ static bool detect_task(ses_finetune *f, ses_err *e)
     return d->task != NULL;
 }
 
-ses_finetune *ses_finetune_new(const ses_finetune_options *o, ses_device *d, ses_err *e)
+static ses_finetune *make(const ses_finetune_options *o, ses_device *d, ses_err *e)
 {
     ses_finetune *f = ses_alloc(sizeof *f, e);
     if (!f) return NULL;
@@ -422,6 +451,21 @@ ses_finetune *ses_finetune_new(const ses_finetune_options *o, ses_device *d, ses
     f->eval_name = o->eval ? o->eval : "evaluation examples";
     if (!f->o.run.optimizer) f->o.run.optimizer = "adamw";
     if (!f->o.run.schedule) f->o.run.schedule = "linear";
+    return f;
+}
+
+ses_finetune *ses_finetune_new_part(const ses_finetune_options *o, ses_device *d, ses_err *e)
+{
+    ses_finetune *f = make(o, d, e);
+    if (f && detect_task(f, e) && prepare(f, e)) return f;
+    ses_finetune_free(f);
+    return NULL;
+}
+
+ses_finetune *ses_finetune_new(const ses_finetune_options *o, ses_device *d, ses_err *e)
+{
+    ses_finetune *f = make(o, d, e);
+    if (!f) return NULL;
     bool ok = ses_ranks_set_lanes(&f->o.run, e) && detect_task(f, e) && prepare(f, e);
     if (ses_comm_all_ok(o->run.comm, ok, e) && ses_finetune_agree(f, e) && prepare_trainer(f, e)) {
         f->tuner->comm = o->run.comm;
@@ -438,6 +482,7 @@ void ses_finetune_free(ses_finetune *f)
     ses_trainer_free(f->trainer);
     ses_teacher_free(&f->teacher);
     ses_cross_view_free(f->cross_view);
+    ses_mixture_free(f->mixture);
     ses_batches_free(f->batches);
     ses_finetune_set_free(&f->train);
     ses_finetune_set_free(&f->eval);
@@ -523,6 +568,7 @@ static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
     ses_finetune_report_start(f);
     ses_finetune_report_set(f->tuner, &f->train, f->train_name, ses_finetune_on_event, f);
     if (f->eval_rows) ses_finetune_report_set(f->tuner, &f->eval, f->eval_name, ses_finetune_on_event, f);
+    if (f->mixture) ses_mixture_report_sets(f->mixture);
     ses_finetune_report_head(f);
     bool ok = ses_trainer_run(f->trainer, &h, end, e);
     ses_run_log_close(&f->log);
@@ -565,39 +611,4 @@ bool ses_finetune_run(ses_finetune *f, ses_run_end *end, ses_err *e)
     if (!ses_trainer_gather_weights(f->trainer, e)) return false;
     return ses_comm_all_ok(f->o.run.comm, !f->o.run.output || !is_first_rank(f) || ses_finetune_write(f, e),
                            e);
-}
-
-/* ---- results ---- */
-
-const ses_eval_report *ses_finetune_report(const ses_finetune *f) { return &f->report; }
-ses_model *ses_finetune_model(const ses_finetune *f) { return f->tuner->model; }
-ses_trainer *ses_finetune_trainer(const ses_finetune *f) { return f->trainer; }
-size_t ses_finetune_labels(const ses_finetune *f) { return f->tuner->n_labels; }
-
-const char *ses_finetune_label(const ses_finetune *f, size_t i)
-{
-    return i < f->tuner->n_labels ? f->tuner->label[i] : NULL;
-}
-
-ses_training_stats ses_finetune_stats(const ses_finetune *f) { return ses_run_log_stats(&f->log); }
-
-ses_predictor *ses_finetune_predictor(ses_finetune *f)
-{
-    ses_predictor *p = &f->predictor;
-    if (p->tuner) return p;
-    *p = (ses_predictor){ .o = { .data = f->o.data,
-                                 .task = f->o.task,
-                                 .bootstrap = f->o.bootstrap,
-                                 .confidence = f->o.confidence,
-                                 .seed = f->o.run.seed,
-                                 .on_event = f->o.on_event,
-                                 .ctx = f->o.ctx },
-                          .dev = f->dev,
-                          .task = f->task,
-                          .spec = ses_finetune_eval_spec(&f->o.task, f->task, &f->spec),
-                          .labels = f->task->has_label_names ? f->train_rows : NULL,
-                          .has_label_names = f->task->has_label_names,
-                          .tuner = f->tuner,
-                          .borrows_tuner = true };
-    return p;
 }

@@ -12,7 +12,11 @@ static const ses_opt opt[] = {
       .offset = AT(o.train),
       .value = "FILE",
       .required = true,
-      .help = "training data: TSV, CSV, JSON lines; tag: CoNLL columns; answer: SQuAD JSON" },
+      .repeats_in = "also",
+      .help =
+          "training data: TSV, CSV, JSON lines; tag: CoNLL columns; answer: SQuAD JSON. Repeated: one "
+          "encoder learns several tasks, and --task, --eval and the options of data and task apply to the "
+          "--train before them" },
     { .name = "train-size",
       .type = SES_OPT_INT,
       .offset = AT(o.train_size),
@@ -40,7 +44,7 @@ static const ses_opt opt[] = {
       .offset = AT(o.unlabeled),
       .value = "FILE",
       .help = "tag: sentences in the format of --train, labels are ignored: Cross-View Training of a BiLSTM, "
-              "labeled and unlabeled batches in turns" },
+              "labeled and unlabeled batches in turns; classify with --method: texts without labels" },
     SES_OPT_OUTPUT(ses_finetune_settings, train),
     { .name = "model",
       .letter = 'm',
@@ -95,10 +99,14 @@ static const ses_opt opt[] = {
       .value = "NAME",
       .help =
           "classify: train this instead of a model: majority, nb (Naive Bayes), nb-svm, logreg (on TF-IDF), "
-          "cbow (mean of word vectors)" },
+          "cbow (mean of word vectors); or train the model from few labels: pet, ipet, adapet, lm-bff, "
+          "setfit, "
+          "self-training (docs/LITTLE_DATA.md)" },
+    SES_OPT_INCLUDE(ses_finetune_settings, tune, ses_tune_option_table),
     SES_OPT_INCLUDE(ses_finetune_settings, classifier, ses_classifier_option_table),
     SES_OPT_INCLUDE(ses_finetune_settings, o.data, ses_data_option_table),
     SES_OPT_INCLUDE(ses_finetune_settings, o.task, ses_task_option_table),
+    SES_OPT_PATTERNS(ses_finetune_settings, o.task),
     SES_OPT_EPOCHS(ses_finetune_settings, train, "3", "passes over the training data"),
     SES_OPT_LR(ses_finetune_settings, train, "5e-5"),
     SES_OPT_WARMUP(ses_finetune_settings, train, "0.1"),
@@ -118,6 +126,12 @@ static const ses_opt opt[] = {
       .max = 0.99,
       .help = "label smoothing factor" },
     SES_OPT_INCLUDE(ses_finetune_settings, o.transfer, ses_transfer_option_table),
+    { .name = "teacher",
+      .type = SES_OPT_LIST,
+      .offset = AT(teachers),
+      .value = "DIR",
+      .is_model = true,
+      .help = "distill from this model; repeated: from the mean probabilities of several" },
     SES_OPT_INCLUDE(ses_finetune_settings, o.teacher, ses_teacher_option_table),
     { .name = "metric",
       .type = SES_OPT_TEXT,
@@ -144,6 +158,19 @@ static const ses_opt opt[] = {
       .max = 1e9,
       .help = "stop after N evaluations without improvement; 0: never" },
     SES_OPT_INCLUDE(ses_finetune_settings, bootstrap, ses_bootstrap_option_table),
+    { .name = "mix-alpha",
+      .type = SES_OPT_REAL,
+      .offset = AT(o.mix_alpha),
+      .def = "1",
+      .min = 0,
+      .max = 1,
+      .help = "several --train: batches are drawn in proportion to (training examples)^A; 0: equally often" },
+    { .name = "also",
+      .type = SES_OPT_LIST,
+      .offset = AT(also),
+      .value = "WORD",
+      .items = &ses_further_set_table,
+      .help = "the second --train and what follows it, as run.json stores it: names and values in turn" },
 };
 const ses_opt_table ses_finetune_setting_table = { opt, SES_LEN(opt) };
 
@@ -151,7 +178,8 @@ ses_finetune_settings *ses_finetune_settings_new(const ses_setting *settings, se
 {
     ses_finetune_settings *s = ses_alloc(sizeof *s, e);
     if (s && ses_opt_defaults(opt, SES_LEN(opt), s, e) &&
-        ses_opt_set_all(opt, SES_LEN(opt), s, "finetune", settings, e))
+        ses_opt_set_all(opt, SES_LEN(opt), s, "finetune", settings, e) &&
+        ses_further_sets_read(&s->sets, &s->also, e))
         return s;
     ses_finetune_settings_free(s);
     return NULL;
@@ -159,6 +187,7 @@ ses_finetune_settings *ses_finetune_settings_new(const ses_setting *settings, se
 
 void ses_finetune_settings_free(ses_finetune_settings *s)
 {
+    if (s) ses_further_sets_free(&s->sets);
     if (s) ses_opt_free(opt, SES_LEN(opt), s);
     ses_free(s);
 }
@@ -169,8 +198,16 @@ ses_finetune_options ses_finetune_settings_options(const ses_finetune_settings *
     if (!s->method) o.vectors = s->classifier.vectors;
     o.run = ses_train_args_options(&s->train);
     if (o.embed && !s->train.has_lr) o.run.lr = SES_TAGGER_LR;
+    if (o.task.inputs == SES_INPUTS_GPT1 && !s->train.has_lr) o.run.lr = SES_GPT1_LR;
     o.set = s->set.item;
     o.n_set = s->set.n;
+    o.also = s->sets.item;
+    o.n_also = s->sets.n;
+    if (s->teachers.n) {
+        o.teacher.model = s->teachers.item[0];
+        o.teacher.more = s->teachers.item + 1;
+        o.teacher.n_more = s->teachers.n - 1;
+    }
     o.bootstrap = s->bootstrap.resamples;
     o.confidence = s->bootstrap.confidence;
     return o;

@@ -144,7 +144,8 @@ ses_finetuner *ses_finetuner_new(const ses_finetuner_options *o, const char *tok
     t->tokenizer_path = ses_arena_strndup(&t->mem, tokenizer, strlen(tokenizer), e);
     if (t->tokenizer_path && open_tokenizer(t, false, e) &&
         ses_tokenizer_config_read(&t->tokenizer_config, tokenizer, model_type, ses_model_sets_segments,
-                                  t->tokenizer, e))
+                                  t->tokenizer, e) &&
+        (!t->task->open_tokenizer || t->task->open_tokenizer(t, e)))
         return t;
     ses_finetuner_free(t);
     return NULL;
@@ -153,6 +154,7 @@ ses_finetuner *ses_finetuner_new(const ses_finetuner_options *o, const char *tok
 void ses_finetuner_free(ses_finetuner *t)
 {
     if (!t) return;
+    if (t->task->close) t->task->close(t);
     ses_tape_free(t->tape);
     ses_generation_config_free(t->generation);
     ses_store_free(t->extra_params);
@@ -221,14 +223,12 @@ static bool is_replaced(const char *key, const ses_finetuner *t)
     static const struct {
         const char *key;
         bool labels_only; /* replaced only if the task has labels */
-    } own[] = { { "architectures", false },
-                { "id2label", true },
-                { "label2id", true },
-                { "num_labels", true },
-                { "problem_type", false } };
+    } own[] = { { "architectures", false }, { "id2label", true },      { "label2id", true },
+                { "num_labels", true },     { "problem_type", false }, { SES_GPT_INPUTS_KEY, false } };
     for (size_t i = 0; i < SES_LEN(own); i++)
         if (!strcmp(key, own[i].key)) return t->n_labels > 0 || !own[i].labels_only;
     if (t->settings.crf && !strcmp(key, "sesame_crf")) return true;
+    if (t->task->put_config && !strcmp(key, "vocab_size")) return true;
     return t->embedding_size && !strcmp(key, "embedding_size");
 }
 
@@ -239,7 +239,8 @@ static const char *class_for(const ses_finetune_task *k, const ses_json *base, s
     const ses_model_desc *d = k->other_head ? ses_config_find_model(base, &ignored) : NULL;
     const ses_class *c = d ? ses_config_class(d, base, NULL, &ignored) : NULL;
     if (c && c->head[0].head == k->other_head) return c->name;
-    return ses_model_class_for_head(base, k->head->name, e);
+    const char *both[] = { k->lm_head ? k->lm_head->name : k->head->name, k->head->name };
+    return ses_model_class_for_heads(base, both, k->lm_head ? 2 : 1, e);
 }
 
 bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, ses_err *e)
@@ -264,6 +265,7 @@ bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, ses_err 
     if (k->problem_type) ses_json_put_key(w, "problem_type"), ses_json_put_string(w, k->problem_type);
     if (t->settings.crf) ses_json_member_string(w, "sesame_crf", ses_tag_scheme_names[t->tag_scheme]);
     if (t->n_labels) put_labels(w, t);
+    if (k->put_config) k->put_config(t, base, w);
     ses_json_end_object(w);
     size_t n;
     const char *text = ses_json_writer_text(w, &n, e);
@@ -292,6 +294,7 @@ static bool open_model(ses_finetuner *t, const char *dir, bool train, uint64_t s
 {
     const ses_json *config = ses_json_root(t->config);
     ses_model_options o = { .train = train, .seed = seed, .config = config, .new_heads = train };
+    o.new_tokens = t->has_new_tokens;
     ses_sentence_options s = {
         .pooling = t->settings.pooling, .train = train, .seed = seed, .config = config
     };
@@ -311,7 +314,7 @@ static bool check_model(const ses_finetuner *t, ses_err *e)
 {
     const char *head = ses_model_head_name(t->model);
     size_t n = (size_t)ses_model_label_count(t->model);
-    const ses_head *other = t->task->other_head;
+    const ses_head *other = t->task->lm_head ? t->task->lm_head : t->task->other_head;
     if (!t->task->head || !head ||
         (strcmp(head, t->task->head->name) && (!other || strcmp(head, other->name))))
         return ses_fail(e, SES_EARG, "%s has no head for the task %s", ses_model_class_name(t->model),
@@ -347,6 +350,7 @@ bool ses_finetuner_open_model(ses_finetuner *t, const char *dir, bool train, uin
 bool ses_finetuner_save(const ses_finetuner *t, const char *dir, const ses_save_options *o, ses_err *e)
 {
     if (t->words && !ses_word_stack_save(t->words, dir, e)) return false;
+    if (t->task->save && !t->task->save(t, dir, e)) return false;
     return t->sentence ? ses_sentence_save(t->sentence, dir, o, e) : ses_model_save(t->model, dir, o, e);
 }
 
@@ -458,6 +462,7 @@ bool ses_finetuner_fill_reals(const ses_finetune_set *s, const ses_finetune_outp
 bool ses_finetuner_begin_scores(const ses_finetune_set *s, size_t cols, ses_finetune_outputs *o, ses_err *e)
 {
     o->score = ses_arena_array(&o->mem, s->n_rows * cols, sizeof *o->score, e);
+    o->cols = cols;
     return o->score != NULL;
 }
 

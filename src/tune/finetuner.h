@@ -13,10 +13,12 @@
 #include "sesame/finetune.h"
 #include "sesame/generate.h"
 #include "sesame/sentence.h"
+#include "task/gpt/gpt_inputs.h"
 #include "text/tokenizer_config.h"
 #include "vectors/classify/classifier.h"
 
 typedef struct ses_finetune_task ses_finetune_task;
+typedef struct ses_ensemble_member ses_ensemble_member; /* ensemble.h */
 
 /* Examples ("rows") as sequences. */
 typedef struct ses_finetune_set {
@@ -31,6 +33,7 @@ typedef struct ses_finetune_set {
     size_t n_pending, pending_cap;
     int64_t n_truncated;         /* rows with more tokens than fit */
     int64_t n_lost_words;        /* tags: words without a token (truncated or empty) */
+    int64_t n_shortened_words;   /* words of which a model of characters reads the beginning only */
     struct ses_tag_words *words; /* taggers: features of the rows that are being encoded; or NULL */
 } ses_finetune_set;
 
@@ -40,6 +43,8 @@ void ses_finetune_set_free(ses_finetune_set *s); /* zeroes it */
 typedef struct ses_finetune_outputs {
     double loss;       /* mean over sequences; NaN: no labels */
     float *score;      /* [rows, cols] logits, cosines or a number */
+    size_t cols;       /* columns of `score` */
+    float *prob;       /* for ensembles: [words, labels] of tags, [tokens, 2] of answers; else NULL */
     int32_t *tags;     /* word w of row r: tags[tag_cu[r] + w]; -1: truncated */
     size_t *tag_cu;    /* [rows + 1] */
     const char **text; /* [rows] answers, generated texts */
@@ -65,7 +70,8 @@ typedef struct ses_finetuner {
     ses_finetune_task_options settings;
     const char *base;
     const ses_lora *lora;
-    bool unlabeled; /* the examples have no labels and no target texts */
+    bool unlabeled;   /* the examples have no labels and no target texts */
+    bool in_ensemble; /* a member of an ensemble: outputs keep the probabilities that `combine` reads */
     ses_device *dev;
     ses_comm *comm;  /* ranks that share evaluations; borrowed; NULL: one rank */
     bool is_stopped; /* the last pass ended because the callback of a rank asked for it */
@@ -98,12 +104,16 @@ typedef struct ses_finetuner {
     int32_t src_lang, tgt_lang;        /* rewrite: language tokens; -1: none */
     int32_t *scratch;                  /* ids and tags of a sequence */
     size_t scratch_cap;
+    ses_gpt_inputs gpt;  /* inputs of GPT-1 */
+    bool has_new_tokens; /* the tokenizer has more tokens than the file it was read from */
+    void *state;         /* the task's: made by its open, freed by its close */
 } ses_finetuner;
 
 struct ses_finetune_task {
     const char *name, *summary;
     const char *aliases;        /* other names, '|' between: pipelines that use the model; or NULL */
     const ses_head *head;       /* NULL: a sentence encoder */
+    const ses_head *lm_head;    /* the class has it before `head` (double heads); NULL: none */
     const ses_head *other_head; /* used instead if the class that config.json names has it; or NULL */
     const char *loss_name;      /* name of the loss, if the task has several; or NULL */
     /* The task with each of its other losses, then NULL; or NULL. */
@@ -121,12 +131,24 @@ struct ses_finetune_task {
     const char *problem_type;   /* written to config.json; or NULL */
     const char *metrics;        /* defaults, '|' between */
     const char *best_metric;    /* score that selects the best checkpoint */
+    bool in_percent;            /* best_metric is at most 100, not 1 */
 
     /* Computes the outputs of all rows without sequences: the task has no tokenizer and no model. NULL:
      * sequences in batches, by the functions below. */
     bool (*predict_rows)(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e);
+    const ses_finetune_task *gpt_inputs; /* the task with the inputs of GPT-1; NULL: it has none */
+    /* Called when the tokenizer is open, which it may replace; may be NULL. */
+    bool (*open_tokenizer)(ses_finetuner *t, ses_err *e);
+    /* Writes vocab_size and sesame_inputs of the model's config; base: config.json. May be NULL. */
+    void (*put_config)(const ses_finetuner *t, const ses_json *base, ses_json_writer *w);
     /* Called when the model is open; may be NULL. */
     bool (*open)(ses_finetuner *t, ses_err *e);
+    void (*close)(ses_finetuner *t); /* frees t->state, which may be NULL; NULL: there is none */
+    /* Writes files of its own into the model folder; NULL: none. */
+    bool (*save)(const ses_finetuner *t, const char *dir, ses_err *e);
+    /* Replaces *source, which reads `batches`, as the source of training. NULL: no change. */
+    bool (*wrap_source)(ses_finetuner *t, const ses_finetune_set *s, ses_batches *batches, uint64_t seed,
+                        ses_batch_source *source, ses_err *e);
     ses_loss_fn *loss; /* its ctx is the finetuner; NULL: the loss of the model's head */
     /* Adds the sequences of one row to s. */
     bool (*encode)(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
@@ -146,6 +168,10 @@ struct ses_finetune_task {
     /* Called after the last batch; may be NULL. */
     bool (*finish)(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e);
 
+    /* Writes the mean of the outputs of n models for the same rows to the outputs of the first model. NULL:
+     * the task has no ensembles. */
+    bool (*combine)(const ses_ensemble_member *m, size_t n, ses_err *e);
+
     /* Fills what the metrics read; arrays on mem. */
     bool (*fill_evaluation)(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                             ses_evaluation *v, ses_arena *mem, ses_err *e);
@@ -163,6 +189,8 @@ struct ses_finetune_task {
 
 /* classify by a ses_classifier (tune_classifier.c) */
 extern const ses_finetune_task ses_finetune_task_by_classifier;
+/* classify by a masked LM and patterns (tune_cloze.c) */
+extern const ses_finetune_task ses_finetune_task_by_cloze;
 
 const ses_finetune_task *ses_finetune_task_find(const char *name);       /* NULL: none */
 const ses_finetune_task *ses_finetune_task_for_data(ses_data_kind kind); /* the first that reads it */
@@ -226,9 +254,9 @@ bool ses_finetuner_add_sequence(ses_finetuner *t, ses_finetune_set *s, int32_t r
                                 ses_sequence *q, const int32_t *word, const ses_offset *byte_span,
                                 ses_err *e);
 /* unknown_words.c: sets q->chars and q->char_cu if the model reads the characters of words outside its
- * vocabulary; arrays on mem. */
-bool ses_finetuner_add_unknown_words(const ses_finetuner *t, const ses_input *in, const ses_encoding *k,
-                                     ses_sequence *q, ses_arena *mem, ses_err *e);
+ * vocabulary; arrays on mem. Counts s->n_shortened_words. */
+bool ses_finetuner_add_unknown_words(const ses_finetuner *t, ses_finetune_set *s, const ses_input *in,
+                                     const ses_encoding *k, ses_sequence *q, ses_arena *mem, ses_err *e);
 /* Tasks with `cols` logits per row: memory for them; the logits of a sequence to its row (a hook `collect`);
  * true and predicted labels. */
 bool ses_finetuner_begin_scores(const ses_finetune_set *s, size_t cols, ses_finetune_outputs *o, ses_err *e);

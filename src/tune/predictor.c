@@ -3,11 +3,15 @@
 #include "finetune_impl.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/label_pairs.h"
 #include "data/examples_impl.h"
 #include "io/records_range.h"
 #include "predict_part.h"
+#include "task/prompt/pattern_file.h"
 #include "text/tokenizer_files.h"
+#include "tune/gpt/gpt_tuning.h"
+#include "tune/multi/ensemble.h"
 
 #include <math.h>
 #include <string.h>
@@ -50,6 +54,54 @@ static bool use_classifier(ses_predictor *p, ses_err *e)
     return true;
 }
 
+/* Opens the other models of an ensemble. */
+static bool open_members(ses_predictor *p, ses_err *e)
+{
+    ses_predictor_options o = p->o;
+    o.ensemble = NULL;
+    o.n_ensemble = 0;
+    o.rename = NULL; /* the first model names the predictions */
+    if (o.task.patterns == p->pattern_file) o.task.patterns = NULL; /* the first model's own */
+    if (!p->o.n_ensemble) return true;
+    if (!p->task->combine)
+        return ses_fail(e, SES_EUNSUPPORTED, "ensemble: the task %s has no probabilities to average",
+                        p->task->name);
+    p->member = ses_alloc_array(p->o.n_ensemble, sizeof(ses_predictor *), e);
+    if (!p->member) return false;
+    for (size_t i = 0; i < p->o.n_ensemble; i++) {
+        p->member[i] = ses_predictor_open(p->o.ensemble[i], &o, p->dev, e);
+        if (!p->member[i]) return ses_wrap(e, "ensemble: %s", p->o.ensemble[i]);
+        p->n_members++;
+    }
+    return true;
+}
+
+/* The folder has patterns, so that its masked LM classifies texts. */
+static bool use_patterns(ses_predictor *p, ses_err *e)
+{
+    if (p->task != &ses_finetune_task_classify) return true;
+    p->pattern_file = ses_path_join(p->dir, SES_PATTERN_FILE, e);
+    if (!p->pattern_file || !ses_path_exists(p->pattern_file)) return p->pattern_file != NULL;
+    p->o.task.patterns = p->pattern_file;
+    p->task = &ses_finetune_task_by_cloze;
+    return true;
+}
+
+/* The labels of the patterns, if config.json has none. */
+static bool read_pattern_labels(ses_predictor *p, ses_err *e)
+{
+    if (p->task != &ses_finetune_task_by_cloze || p->has_label_names) return true;
+    ses_patterns *x = ses_patterns_open(p->o.task.patterns, e);
+    const char **name = x ? ses_alloc_array(x->n_verbalizers, sizeof *name, e) : NULL;
+    for (size_t i = 0; name && i < x->n_verbalizers; i++) name[i] = x->verbalizer[i].label;
+    ses_examples_free(p->own_labels);
+    p->own_labels = name ? ses_examples_from_labels(p->task->data, name, x->n_verbalizers, e) : NULL;
+    p->has_label_names = p->own_labels != NULL;
+    ses_free(name);
+    ses_patterns_free(x);
+    return p->has_label_names;
+}
+
 ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *o, ses_device *d, ses_err *e)
 {
     ses_predictor *p = ses_alloc(sizeof *p, e);
@@ -59,7 +111,7 @@ ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *
     ses_data_spec spec;
     p->dir = ses_model_resolve(dir, NULL, e);
     if (!p->dir || !ses_finetune_resolve_task(&o->data, &o->task, &p->task, &spec, e) ||
-        !read_labels(p, p->dir, e)) {
+        !use_patterns(p, e) || !read_labels(p, p->dir, e) || !read_pattern_labels(p, e)) {
         ses_predictor_free(p);
         return NULL;
     }
@@ -67,8 +119,14 @@ ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *
         ses_predictor_free(p);
         return NULL;
     }
+    ses_finetune_task_options task = p->o.task;
+    if (!ses_finetune_task_of_config(&p->task, ses_json_root(p->config), &task, e)) {
+        ses_predictor_free(p);
+        return NULL;
+    }
+    o = &p->o, p->o.task = task;
     p->labels = p->own_labels;
-    p->settings = ses_finetuner_options_from(&o->task, p->task, &spec);
+    p->settings = ses_finetuner_options_from(&p->o.task, p->task, &spec);
     p->settings.base = o->base;
     p->spec = ses_finetune_eval_spec(&o->task, p->task, &spec);
     /* the data get the scheme of the model; BIO is not distinct from IOB1, so it is only made on request */
@@ -76,7 +134,9 @@ ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *
         ses_tag_scheme s = ses_tag_names_scheme(p->own_labels);
         p->spec.tag_scheme = s == SES_TAGS_BIOES || o->task.scheme ? (int)s : SES_TAGS_PLAIN;
     }
-    return p;
+    if (open_members(p, e)) return p;
+    ses_predictor_free(p);
+    return NULL;
 }
 
 const ses_examples *ses_predictor_labels(const ses_predictor *p) { return p->labels; }
@@ -85,9 +145,12 @@ const char *ses_predictor_metric(const ses_predictor *p) { return p->spec.best_m
 void ses_predictor_free(ses_predictor *p)
 {
     if (!p) return;
+    for (size_t i = 0; i < p->n_members; i++) ses_predictor_free(p->member[i]);
+    ses_free(p->member);
     if (!p->borrows_tuner) ses_finetuner_free(p->tuner);
     ses_examples_free(p->own_labels);
     ses_json_free(p->config);
+    ses_free(p->pattern_file);
     ses_free(p->dir);
     ses_free(p);
 }
@@ -174,16 +237,76 @@ static bool on_batch(void *ctx, int64_t done, int64_t total)
     return p->o.on_event(p->o.ctx, &ev);
 }
 
+/* The names of a model's labels: its own, or the labels of the first examples; on mem. */
+static const char **label_names(const ses_predictor *p, ses_arena *mem, ses_err *e)
+{
+    const ses_finetuner *t = p->tuner;
+    const char **name = ses_arena_array(mem, t->n_labels + 1, sizeof *name, e);
+    for (size_t i = 0; name && i < t->n_labels; i++)
+        name[i] = p->own_labels ? ses_examples_label_name(p->own_labels, i) : t->label[i];
+    return name;
+}
+
+/* Runs another model of the ensemble over the rows; m->o and m->s are freed by the caller. */
+static bool run_member(ses_predictor *p, ses_predictor *q, const ses_examples *rows, ses_ensemble_member *m,
+                       ses_arena *mem, ses_err *e)
+{
+    if (!open_model(q, rows, e)) return false;
+    m->t = q->tuner;
+    m->name = q->dir;
+    if (p->task->has_label_names) {
+        const char **ours = label_names(p, mem, e), **theirs = label_names(q, mem, e);
+        int32_t *map = ses_arena_array(mem, p->tuner->n_labels + 1, sizeof *map, e);
+        m->label = map;
+        if (!ours || !theirs || !map ||
+            !ses_ensemble_match_labels(ours, p->tuner->n_labels, theirs, q->tuner->n_labels, p->dir, q->dir,
+                                       map, e))
+            return false;
+    }
+    q->tuner->unlabeled = p->tuner->unlabeled;
+    q->tuner->in_ensemble = true;
+    q->rows_before = p->rows_before;
+    q->is_partial = p->is_partial;
+    return ses_finetuner_encode(q->tuner, rows, m->s, e) &&
+           ses_finetuner_predict(q->tuner, m->s, m->o, on_batch, q, e);
+}
+
+/* Replaces the outputs of the first model by the outputs of the ensemble. */
+static bool predict_members(ses_predictor *p, const ses_examples *rows, ses_finetune_set *set,
+                            ses_finetune_outputs *out, ses_err *e)
+{
+    size_t n = p->n_members;
+    ses_arena mem = { 0 };
+    ses_ensemble_member *m = ses_arena_array(&mem, n + 1, sizeof *m, e);
+    ses_finetune_set *sets = ses_arena_array(&mem, n, sizeof *sets, e);
+    ses_finetune_outputs *outputs = ses_arena_array(&mem, n, sizeof *outputs, e);
+    bool ok = m && sets && outputs;
+    if (ok) m[0] = (ses_ensemble_member){ .t = p->tuner, .s = set, .o = out, .name = p->dir };
+    for (size_t i = 0; ok && i < n; i++) {
+        m[i + 1] = (ses_ensemble_member){ .s = &sets[i], .o = &outputs[i] };
+        ok = run_member(p, p->member[i], rows, &m[i + 1], &mem, e);
+    }
+    ok = ok && p->task->combine(m, n + 1, e);
+    for (size_t i = 0; sets && outputs && i < n; i++) {
+        ses_finetune_outputs_free(&outputs[i]);
+        ses_finetune_set_free(&sets[i]);
+    }
+    ses_arena_free(&mem);
+    return ok;
+}
+
 /* Encodes the examples and runs the model over them. path: for messages; NULL: examples in memory. */
 static bool predict(ses_predictor *p, const ses_examples *rows, const char *path, bool labels,
                     ses_finetune_set *set, ses_finetune_outputs *out, ses_err *e)
 {
     if (!open_model(p, rows, e)) return false;
     p->tuner->unlabeled = !labels;
+    p->tuner->in_ensemble = p->n_members > 0;
     if (!ses_finetuner_encode(p->tuner, rows, set, e)) return path ? ses_wrap(e, "%s", path) : false;
     if (!p->is_partial && !p->rows_before)
         ses_finetune_report_set(p->tuner, set, path ? path : "examples", p->o.on_event, p->o.ctx);
-    return ses_finetuner_predict(p->tuner, set, out, on_batch, p, e);
+    return ses_finetuner_predict(p->tuner, set, out, on_batch, p, e) &&
+           (!p->n_members || predict_members(p, rows, set, out, e));
 }
 
 static bool evaluate(ses_predictor *p, const ses_examples *rows, const char *path, ses_eval_report *out,
@@ -303,6 +426,7 @@ static bool run_group(row_stream *r, ses_examples *d, ses_err *e)
     r->all.n_rows += out->set.n_rows;
     r->all.n_truncated += out->set.n_truncated;
     r->all.n_lost_words += out->set.n_lost_words;
+    r->all.n_shortened_words += out->set.n_shortened_words;
     r->p->rows_before += (int64_t)out->set.n_rows;
     bool ok = r->s->on_predictions(r->s->ctx, out, e);
     ses_predictions_free(out);

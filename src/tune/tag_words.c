@@ -55,7 +55,7 @@ static bool add_row(ses_tag_words *b, ses_finetuner *t, const ses_labeled_exampl
     return true;
 }
 
-static bool fill(ses_tag_words *b, ses_finetuner *t, const ses_finetune_set *s, size_t row, ses_err *e)
+static bool fill(ses_tag_words *b, ses_finetuner *t, ses_finetune_set *s, size_t row, ses_err *e)
 {
     b->row = row, b->rows = 0;
     ses_arena_free(&b->mem);
@@ -63,7 +63,9 @@ static bool fill(ses_tag_words *b, ses_finetuner *t, const ses_finetune_set *s, 
         if (!add_row(b, t, ses_examples_at(s->rows, row), e)) return b->rows = 0, false;
     while (++row < s->n_rows && b->first[b->rows] < BLOCK_WORDS);
     ses_sentences text = { b->word, b->first, b->rows };
-    return ses_word_stack_embed(t->words, &text, &b->mem, &b->f, e) || (b->rows = 0, false);
+    if (!ses_word_stack_embed(t->words, &text, &b->mem, &b->f, e)) return b->rows = 0, false;
+    s->n_shortened_words += b->f.n_shortened;
+    return true;
 }
 
 bool ses_tag_words_get(ses_finetuner *t, ses_finetune_set *s, size_t row, ses_sequence *q, ses_arena *mem,

@@ -66,56 +66,112 @@ static bool check_layers(const ses_transfer_options *o, ses_err *e)
                     "head (linear, mlp1, mlp2, bilstm, bigru)");
 }
 
+bool ses_transfer_has_adapter(const ses_transfer_options *o)
+{
+    return o->adapter != SES_ADAPT_NONE && o->adapter != SES_ADAPT_AUTO;
+}
+
+static const char kinds[] = SES_ADAPTER_KINDS;
+
+/* The name of a kind of adapter, with its length. */
+static ses_string kind_name(int kind)
+{
+    const char *at = kinds;
+    while (kind-- > 0 && strchr(at, '|')) at = strchr(at, '|') + 1;
+    return (ses_string){ at, strcspn(at, "|") };
+}
+
+/* The kind with this name. */
+static int kind_named(const char *name)
+{
+    for (int i = 0; i <= SES_ADAPT_LAST; i++) {
+        ses_string x = kind_name(i);
+        if (strlen(name) == x.n && !memcmp(name, x.p, x.n)) return i;
+    }
+    return SES_ADAPT_NONE;
+}
+
+static bool has_targets(int kind) { return kind == SES_ADAPT_LORA || kind == SES_ADAPT_IA3; }
+
+static bool has_virtual_tokens(int kind)
+{
+    return kind == SES_ADAPT_PROMPT || kind == SES_ADAPT_PTUNING || kind == SES_ADAPT_PREFIX;
+}
+
 bool ses_transfer_check(const ses_transfer_options *o, const char *model, bool allows_head, ses_err *e)
 {
-    bool lora = o->adapter == SES_ADAPT_LORA;
+    bool adapter = ses_transfer_has_adapter(o);
+    ses_string kind = kind_name(o->adapter);
     if (frozen_levels(o) < 0)
         return ses_fail(e, SES_EUSAGE, "freeze: \"%s\" is neither a number nor all",
                         ses_quoted_of(o->freeze, strlen(o->freeze)).s);
-    if (lora && !model) return ses_fail(e, SES_EUSAGE, "adapter lora needs a pretrained model");
-    if (lora && (o->unfreeze || frozen_levels(o)))
-        return ses_fail(e, SES_EUSAGE, "adapter lora freezes the model: freeze and unfreeze do not apply");
-    if (!lora && o->lora_targets) return ses_fail(e, SES_EUSAGE, "lora-targets needs adapter lora");
+    if (adapter && !model)
+        return ses_fail(e, SES_EUSAGE, "adapter %.*s needs a pretrained model", (int)kind.n, kind.p);
+    if (adapter && (o->unfreeze || frozen_levels(o)))
+        return ses_fail(e, SES_EUSAGE, "adapter %.*s freezes the model: freeze and unfreeze do not apply",
+                        (int)kind.n, kind.p);
+    if (!has_targets(o->adapter) && o->lora_targets)
+        return ses_fail(e, SES_EUSAGE, "lora-targets needs adapter lora or ia3");
+    if (o->projection && o->adapter != SES_ADAPT_PREFIX && o->adapter != SES_ADAPT_PTUNING)
+        return ses_fail(e, SES_EUSAGE, "projection needs adapter prefix or ptuning");
     if (o->head == SES_HEAD_DEFAULT && o->head_sizes) return ses_fail(e, SES_EUSAGE, "head-sizes needs head");
     if (o->head != SES_HEAD_DEFAULT && !allows_head)
-        return ses_fail(e, SES_EUSAGE, "head applies to classify, multi_label, regress and tag only");
+        return ses_fail(e, SES_EUSAGE, "head applies to classify, multi_label, regress, tag and answer only");
     if (o->unfreeze && frozen_levels(o) == INT64_MAX)
         return ses_fail(e, SES_EUSAGE, "freeze all excludes unfreeze");
     return check_layers(o, e);
 }
 
-const ses_lora *ses_transfer_lora(const ses_transfer_options *o, ses_lora *l)
+const ses_adapter_options *ses_transfer_adapter(const ses_transfer_options *o, ses_transfer_adapter_of *a)
 {
-    *l = (ses_lora){
-        .rank = o->lora_rank, .alpha = o->lora_alpha, .dropout = o->lora_dropout, .targets = o->lora_targets
-    };
-    return o->adapter == SES_ADAPT_LORA ? l : NULL;
+    enum { DEFAULT_PROJECTION = 128 };
+    static const char *const placements[] = { "seq", "double", "parallel" };
+    ses_string kind = kind_name(o->adapter);
+    snprintf(a->kind, sizeof a->kind, "%.*s", (int)kind.n, kind.p);
+    a->o = (ses_adapter_options){ .rank = o->lora_rank,
+                                  .alpha = o->lora_alpha,
+                                  .dropout = o->lora_dropout,
+                                  .targets = o->lora_targets,
+                                  .kind = a->kind,
+                                  .virtual_tokens = o->virtual_tokens,
+                                  .projection = o->projection,
+                                  .reduction = o->reduction,
+                                  .placement = placements[o->placement] };
+    if (o->adapter == SES_ADAPT_PTUNING && !a->o.projection) a->o.projection = DEFAULT_PROJECTION;
+    return ses_transfer_has_adapter(o) ? &a->o : NULL;
 }
 
 bool ses_transfer_resolve(ses_transfer_options *o, const char *dir)
 {
     bool freezes = o->unfreeze || frozen_levels(o);
-    if (o->adapter == SES_ADAPT_AUTO)
-        o->adapter = dir && ses_model_is_adapter(dir) && !freezes ? SES_ADAPT_LORA : SES_ADAPT_NONE;
+    const char *kind = dir && ses_model_is_adapter(dir) ? ses_model_adapter_kind(dir) : NULL;
+    if (o->adapter == SES_ADAPT_AUTO) o->adapter = kind && !freezes ? kind_named(kind) : SES_ADAPT_NONE;
     return true;
 }
 
 bool ses_transfer_continue(ses_transfer_options *o, const ses_model *m, ses_err *e)
 {
     const ses_transfer_options plain = ses_finetune_defaults().transfer;
-    const ses_lora *l = ses_model_lora(m);
-    if (!l) return true;
-    if ((o->lora_rank != l->rank && o->lora_rank != plain.lora_rank) ||
-        (o->lora_alpha != l->alpha && o->lora_alpha != plain.lora_alpha) ||
-        (o->lora_targets && strcmp(o->lora_targets, l->targets)))
+    const ses_adapter_options *a = ses_model_adapter(m);
+    if (!a) return true;
+    if (a->kind && kind_named(a->kind) != o->adapter)
+        return ses_fail(e, SES_EUSAGE,
+                        "the model is an adapter of the kind %s, which is trained further: adapter cannot be "
+                        "%.*s; merge it first (sesame convert) to train another adapter",
+                        a->kind, (int)kind_name(o->adapter).n, kind_name(o->adapter).p);
+    if (has_virtual_tokens(o->adapter)) o->virtual_tokens = a->virtual_tokens, o->projection = a->projection;
+    if (o->adapter != SES_ADAPT_LORA) return true;
+    if ((o->lora_rank != a->rank && o->lora_rank != plain.lora_rank) ||
+        (o->lora_alpha != a->alpha && o->lora_alpha != plain.lora_alpha) ||
+        (o->lora_targets && strcmp(o->lora_targets, a->targets)))
         return ses_fail(e, SES_EUSAGE,
                         "the model is an adapter of rank %lld, alpha %g, on %s, which is trained further: "
                         "lora-rank, lora-alpha and lora-targets cannot change; merge it first (sesame "
                         "convert) to train another adapter",
-                        (long long)l->rank, l->alpha, l->targets);
-    o->lora_rank = l->rank;
-    o->lora_alpha = l->alpha;
-    if (l->targets && *l->targets) o->lora_targets = l->targets; /* the model outlives the options */
+                        (long long)a->rank, a->alpha, a->targets);
+    o->lora_rank = a->rank;
+    o->lora_alpha = a->alpha;
+    if (a->targets && *a->targets) o->lora_targets = a->targets; /* the model outlives the options */
     return true;
 }
 
@@ -163,11 +219,20 @@ void ses_transfer_put_settings(const ses_transfer_options *o, ses_json_writer *w
     ses_json_member_real(w, "dropout", o->dropout);
     ses_json_member_real(w, "attention_dropout", o->attention_dropout);
     ses_json_member_real(w, "classifier_dropout", o->classifier_dropout);
+    if (has_targets(o->adapter)) ses_json_member_string(w, "lora_targets", o->lora_targets);
+    if (o->adapter > SES_ADAPT_AUTO) ses_json_member_int(w, "adapter", o->adapter);
+    if (o->adapter == SES_ADAPT_BOTTLENECK) {
+        ses_json_member_real(w, "reduction", o->reduction);
+        ses_json_member_int(w, "placement", o->placement);
+    }
+    if (has_virtual_tokens(o->adapter)) {
+        ses_json_member_int(w, "virtual_tokens", o->virtual_tokens);
+        ses_json_member_int(w, "projection", o->projection);
+    }
     if (o->adapter != SES_ADAPT_LORA) return;
     ses_json_member_int(w, "lora_rank", o->lora_rank);
     ses_json_member_real(w, "lora_alpha", o->lora_alpha);
     ses_json_member_real(w, "lora_dropout", o->lora_dropout);
-    ses_json_member_string(w, "lora_targets", o->lora_targets);
 }
 
 void ses_transfer_put_card(const ses_transfer_options *o, ses_buf *b)
@@ -176,6 +241,9 @@ void ses_transfer_put_card(const ses_transfer_options *o, ses_buf *b)
         ses_buf_appendf(b, "| trained | LoRA: rank %lld, alpha %g, dropout %g, on %s |\n",
                         (long long)o->lora_rank, o->lora_alpha, o->lora_dropout,
                         o->lora_targets ? o->lora_targets : "queries and values");
+    else if (ses_transfer_has_adapter(o))
+        ses_buf_appendf(b, "| trained | an adapter of the kind %.*s, and the head |\n",
+                        (int)kind_name(o->adapter).n, kind_name(o->adapter).p);
     else if (o->unfreeze)
         ses_buf_appendf(b, "| trained | gradual unfreezing: one more layer each epoch, from the top |\n");
     else if (frozen_levels(o) == INT64_MAX)
@@ -198,14 +266,19 @@ static void put_custom_head(const ses_model *m, ses_buf *b)
 void ses_transfer_put_usage(const ses_transfer_options *o, const ses_model *m, ses_buf *b)
 {
     put_custom_head(m, b);
-    if (o->adapter != SES_ADAPT_LORA) return;
-    ses_buf_appendf(
-        b,
-        "\nThis folder is an adapter: `sesame` opens it directly, `sesame convert` merges it into its base "
-        "model. In Python:\n\n```python\n"
-        "base = transformers.%s.from_pretrained(BASE, num_labels=%lld)\n"
-        "model = peft.PeftModel.from_pretrained(base, FOLDER)\n```\n",
-        ses_model_class_name(m), (long long)ses_model_label_count(m));
+    if (!ses_transfer_has_adapter(o)) return;
+    bool merges = o->adapter <= SES_ADAPT_BITFIT;
+    ses_buf_appendf(b, "\nThis folder is an adapter: `sesame` opens it directly%s.",
+                    merges ? ", `sesame convert` merges it into its base model" : "");
+    if (o->adapter != SES_ADAPT_BITFIT)
+        ses_buf_appendf(b,
+                        " In Python:\n\n```python\nbase = transformers.%s.from_pretrained(BASE, "
+                        "num_labels=%lld)\n%s\n```",
+                        ses_model_class_name(m), (long long)ses_model_label_count(m),
+                        o->adapter == SES_ADAPT_BOTTLENECK
+                            ? "adapters.init(base)\nbase.load_adapter(FOLDER, set_active=True)"
+                            : "model = peft.PeftModel.from_pretrained(base, FOLDER)");
+    ses_buf_puts(b, "\n");
     if (ses_model_dtype(m) == SES_I8)
         ses_buf_puts(b,
                      "\nThe base model is in 8 bits, which transformers does not read: `sesame convert BASE "

@@ -1,4 +1,4 @@
-/* Transfer learning: LoRA adapters, frozen layers, learning rates per layer, heads. Functions of
+/* Transfer learning: adapters, frozen layers, learning rates per layer, heads. Functions of
  * ses_transfer_options; nothing is kept. */
 #ifndef SES_TUNE_TRANSFER_H
 #define SES_TUNE_TRANSFER_H
@@ -10,11 +10,17 @@
 /* Fails if options exclude each other. model NULL: random weights; allows_head: the task's head can be
  * replaced. */
 bool ses_transfer_check(const ses_transfer_options *o, const char *model, bool allows_head, ses_err *e);
-/* The adapter in *l; NULL: none. */
-const ses_lora *ses_transfer_lora(const ses_transfer_options *o, ses_lora *l);
+/* Is an adapter trained? */
+bool ses_transfer_has_adapter(const ses_transfer_options *o);
+/* The adapter's settings in *a; NULL: none. */
+typedef struct ses_transfer_adapter_of {
+    ses_adapter_options o;
+    char kind[16]; /* that o points to */
+} ses_transfer_adapter_of;
+const ses_adapter_options *ses_transfer_adapter(const ses_transfer_options *o, ses_transfer_adapter_of *a);
 /* Chooses the kind of adapter for SES_ADAPT_AUTO; dir: the model folder or NULL. Always true. */
 bool ses_transfer_resolve(ses_transfer_options *o, const char *dir);
-/* Rank, alpha and targets of the adapter that the open model trains: if the model folder is an adapter, its
+/* The settings of the adapter that the open model trains: if the model folder is an adapter, its
  * own. Other settings than the defaults are then an error. */
 bool ses_transfer_continue(ses_transfer_options *o, const ses_model *m, ses_err *e);
 /* Replaces *config if head, dropout or layer mix differ from it. */

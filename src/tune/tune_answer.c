@@ -1,9 +1,10 @@
 /* Task answer: the span of a passage that answers a question. A passage that is too long is split into
  * overlapping windows; the answer is the best span of all windows, as in transformers' run_qa.py. */
-#include "finetuner.h"
+#include "tune/multi/ensemble.h"
 
 #include "model/model_desc.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -98,12 +99,12 @@ typedef struct found {
 
 static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e)
 {
-    (void)t;
     size_t n = s->n_rows;
     o->state = ses_arena_array(&o->mem, n, sizeof(found), e);
     o->text = ses_arena_array(&o->mem, n, sizeof *o->text, e);
     o->no_answer = ses_arena_array(&o->mem, n, sizeof *o->no_answer, e);
-    return o->state && o->text && o->no_answer;
+    if (t->in_ensemble && !o->prob) o->prob = ses_arena_array(&o->mem, 2 * s->tokens, sizeof *o->prob, e);
+    return o->state && o->text && o->no_answer && (o->prob || !t->in_ensemble);
 }
 
 /* Indices of the k tokens with the highest score in column col, best first. */
@@ -152,6 +153,17 @@ static void collect_beam(const ses_finetuner *t, found *f, const ses_offset *byt
                   (double)start[i] + (double)end[j * starts + i]);
 }
 
+/* Probabilities of the tokens of a window to be the first (column 0) and the last (1) of the answer. */
+static void keep_probabilities(const float *x, int64_t n, float *prob)
+{
+    for (int64_t col = 0; col < 2; col++) {
+        double max = -INFINITY, sum = 0;
+        for (int64_t i = 0; i < n; i++) max = fmax(max, (double)x[2 * i + col]);
+        for (int64_t i = 0; i < n; i++) sum += exp((double)x[2 * i + col] - max);
+        for (int64_t i = 0; i < n; i++) prob[2 * i + col] = (float)(exp((double)x[2 * i + col] - max) / sum);
+    }
+}
+
 static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, int64_t sequence,
                     const float *x, int64_t n, int64_t cols, ses_err *e)
 {
@@ -159,8 +171,9 @@ static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_ou
     int32_t start[MAX_CANDIDATES], end[MAX_CANDIDATES];
     (void)cols, (void)e;
     found *f = (found *)o->state + s->row[sequence];
-    const ses_offset *bytes =
-        s->byte_span + (ses_dataset_at(s->data, sequence).ids - ses_dataset_at(s->data, 0).ids);
+    ptrdiff_t first = ses_dataset_at(s->data, sequence).ids - ses_dataset_at(s->data, 0).ids;
+    const ses_offset *bytes = s->byte_span + first;
+    if (o->prob) keep_probabilities(x, n, o->prob + 2 * first);
     if (has_beam(t)) {
         collect_beam(t, f, bytes, x);
         return true;
@@ -186,6 +199,46 @@ static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_out
         if (!o->text[r]) return false;
     }
     return true;
+}
+
+/* Do two models read the same tokens? */
+static bool same_tokens(const ses_finetune_set *a, const ses_finetune_set *b)
+{
+    if (a->n != b->n || a->tokens != b->tokens) return false;
+    return !memcmp(ses_dataset_at(a->data, 0).ids, ses_dataset_at(b->data, 0).ids,
+                   a->tokens * sizeof *ses_dataset_at(a->data, 0).ids);
+}
+
+/* The best span by the mean probabilities of first and last tokens. */
+static bool combine(const ses_ensemble_member *m, size_t n, ses_err *e)
+{
+    const ses_finetune_set *s = m->s;
+    float *mean = ses_arena_array(&m->o->mem, 2 * s->tokens, sizeof *mean, e);
+    if (!mean) return false;
+    for (size_t i = 0; i < n; i++) {
+        if (has_beam(m[i].t))
+            return ses_fail(e, SES_EUNSUPPORTED,
+                            "ensemble: %s finds answers with a beam: it has no "
+                            "probabilities of all tokens",
+                            m[i].name);
+        if (!same_tokens(s, m[i].s))
+            return ses_fail(e, SES_EARG,
+                            "ensemble: %s and %s split the texts into different tokens; models "
+                            "that answer questions need the same tokenizer",
+                            m[0].name, m[i].name);
+        for (size_t k = 0; k < 2 * s->tokens; k++) mean[k] += m[i].o->prob[k] / (float)n;
+    }
+    for (size_t k = 0; k < 2 * s->tokens; k++) mean[k] = logf(fmaxf(mean[k], FLT_MIN));
+    m->o->prob = mean; /* collect must not write to the members' */
+    if (!begin(m->t, s, m->o, e)) return false;
+    m->o->prob = NULL;
+    for (size_t k = 0; k < s->n; k++) {
+        ses_sequence q = ses_dataset_at(s->data, (int64_t)k);
+        const float *x = mean + 2 * (q.ids - ses_dataset_at(s->data, 0).ids);
+        if (!collect(m->t, s, m->o, (int64_t)k, x, q.n, 2, e)) return false;
+    }
+    m->o->loss = NAN;
+    return finish(m->t, s, m->o, e);
 }
 
 static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
@@ -227,6 +280,14 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
         ses_json_put_key(w, "no_answer"), ses_json_put_real(w, o->no_answer[row]);
 }
 
+/* A beam of answers has layers of its own. */
+static bool open_answer(ses_finetuner *t, ses_err *e)
+{
+    return t->model->class->head[0].head != &ses_head_answer_beam || !t->model->c.custom_head.kind ||
+           ses_fail(e, SES_EUNSUPPORTED, "head: %s searches answers with its own layers; leave out --head",
+                    t->model->class->name);
+}
+
 const ses_finetune_task ses_finetune_task_answer = {
     .name = "answer",
     .aliases = "question-answering",
@@ -239,10 +300,13 @@ const ses_finetune_task ses_finetune_task_answer = {
     .default_max_length = 384,
     .metrics = "squad",
     .best_metric = "f1",
+    .in_percent = true,
+    .open = open_answer,
     .encode = encode,
     .begin = begin,
     .collect = collect,
     .finish = finish,
+    .combine = combine,
     .fill_evaluation = fill_evaluation,
     .fill_prediction = fill_prediction,
     .put_prediction = put_prediction,

@@ -1,8 +1,10 @@
 /* Task choose: which of several texts fits. Each choice is a sequence: the text, then the common beginning
  * of the choices and the choice, as in transformers' run_swag.py. */
-#include "finetuner.h"
+#include "tune/gpt/gpt_tuning.h"
+#include "tune/multi/ensemble.h"
 
 #include "base/str.h"
+#include "model/model_desc.h"
 
 #include <string.h>
 
@@ -70,20 +72,52 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
     ses_json_member_string(w, "text", p.text);
 }
 
-const ses_finetune_task ses_finetune_task_choose = {
-    .name = "choose",
-    .aliases = "multiple-choice",
-    .summary = "which of several texts fits",
-    .head = &ses_head_multiple_choice,
-    .data = SES_DATA_CHOICE,
-    .target = SES_TARGET_CLASS,
-    .group = group,
-    .metrics = "accuracy",
-    .best_metric = "accuracy",
-    .encode = encode,
-    .begin = begin,
-    .collect = ses_finetuner_collect_scores,
-    .fill_evaluation = fill_evaluation,
-    .fill_prediction = fill_prediction,
-    .put_prediction = put_prediction,
-};
+/* [start] text [delimiter] choice [extract] */
+static bool encode_gpt(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
+                       ses_err *e)
+{
+    ses_buf choice = { 0 };
+    bool ok = true;
+    for (size_t i = 0; ok && i < r->n_parts; i++) {
+        choice.len = 0;
+        ses_buf_appendf(&choice, "%s%s%s", r->text_b.p, r->text_b.n ? " " : "", r->parts[i].p);
+        ok =
+            ses_buf_ok(&choice, e) && ses_gpt_add_texts(t, r->text_a, (ses_string){ choice.data, choice.len },
+                                                        row, s, &(ses_sequence){ .label = r->label }, e);
+    }
+    ses_buf_free(&choice);
+    return ok;
+}
+
+static bool open_plain(ses_finetuner *t, ses_err *e)
+{
+    return t->model->class->head[0].head == &ses_head_multiple_choice ||
+           ses_fail(e, SES_EUNSUPPORTED, "%s has an LM head, too: choose with it needs --inputs gpt1",
+                    t->model->class->name);
+}
+
+static bool open_gpt(ses_finetuner *t, ses_err *e)
+{
+    if (t->gpt.both_orders)
+        return ses_fail(e, SES_EUSAGE, "both-orders compares two texts: it does not apply to choose");
+    return ses_gpt_open(t, e);
+}
+
+#define CHOOSE                                                                                              \
+    .name = "choose", .aliases = "multiple-choice", .summary = "which of several texts fits",               \
+    .head = &ses_head_multiple_choice, .data = SES_DATA_CHOICE, .target = SES_TARGET_CLASS, .group = group, \
+    .metrics = "accuracy", .best_metric = "accuracy", .begin = begin,                                       \
+    .combine = ses_ensemble_combine_classes, .fill_evaluation = fill_evaluation,                            \
+    .fill_prediction = fill_prediction, .put_prediction = put_prediction
+
+static const ses_finetune_task choose_gpt = { CHOOSE,
+                                              .lm_head = &ses_head_causal_lm,
+                                              .open_tokenizer = ses_gpt_open_tokenizer,
+                                              .put_config = ses_gpt_put_config,
+                                              .open = open_gpt,
+                                              .loss = ses_gpt_loss,
+                                              .predict_batch = ses_gpt_predict_batch,
+                                              .encode = encode_gpt };
+const ses_finetune_task ses_finetune_task_choose = { CHOOSE, .gpt_inputs = &choose_gpt, .open = open_plain,
+                                                     .encode = encode,
+                                                     .collect = ses_finetuner_collect_scores };

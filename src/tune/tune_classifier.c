@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "finetune_impl.h"
 #include "tensor/device_impl.h"
+#include "tune/multi/ensemble.h"
 
 #include <math.h>
 #include <string.h>
@@ -89,6 +90,7 @@ const ses_finetune_task ses_finetune_task_by_classifier = {
     .metrics = "accuracy|f1",
     .best_metric = "accuracy",
     .predict_rows = predict_rows,
+    .combine = ses_ensemble_combine_classes,
     .fill_evaluation = fill_evaluation,
     .fill_prediction = fill_prediction,
     .put_prediction = put_prediction,

@@ -1,6 +1,7 @@
 /* Tasks classify, regress and multi_label: one label, a number, or several labels for a text or a pair of
  * texts. */
-#include "finetuner.h"
+#include "tune/gpt/gpt_tuning.h"
+#include "tune/multi/ensemble.h"
 
 #include <string.h>
 
@@ -16,7 +17,7 @@ static bool add_texts(ses_finetuner *t, const ses_labeled_example *r, int32_t ro
     if (!ses_encode(t->tokens, &in, &o, e)) return false;
     const ses_encoding *k = ses_encode_ctx_result(t->tokens);
     s->n_truncated += ses_encode_ctx_overflow_count(t->tokens) > 0;
-    bool ok = ses_finetuner_add_unknown_words(t, &in, k, q, &mem, e) &&
+    bool ok = ses_finetuner_add_unknown_words(t, s, &in, k, q, &mem, e) &&
               ses_finetuner_add_sequence(t, s, row, k, q, NULL, NULL, e);
     ses_arena_free(&mem);
     return ok;
@@ -61,24 +62,25 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
     ses_json_put_float(w, (float)p.score);
 }
 
-const ses_finetune_task ses_finetune_task_classify = {
-    .name = "classify",
-    .aliases = "text-classification|sentiment-analysis",
-    .summary = "one label for a text or a pair of texts",
-    .head = &ses_head_sequence_classification,
-    .data = SES_DATA_CLASSIFY,
-    .target = SES_TARGET_CLASS,
-    .has_label_names = true,
-    .problem_type = "single_label_classification",
-    .metrics = "accuracy|f1",
-    .best_metric = "accuracy",
-    .encode = encode,
-    .begin = begin,
-    .collect = ses_finetuner_collect_scores,
-    .fill_evaluation = fill_evaluation,
-    .fill_prediction = fill_prediction,
-    .put_prediction = put_prediction,
-};
+static bool encode_gpt(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
+                       ses_err *e)
+{
+    return ses_gpt_add_texts(t, r->text_a, r->text_b, row, s, &(ses_sequence){ .label = r->label }, e);
+}
+
+#define CLASSIFY                                                                                        \
+    .name = "classify", .aliases = "text-classification|sentiment-analysis",                            \
+    .summary = "one label for a text or a pair of texts", .head = &ses_head_sequence_classification,    \
+    .data = SES_DATA_CLASSIFY, .target = SES_TARGET_CLASS, .has_label_names = true,                     \
+    .problem_type = "single_label_classification", .metrics = "accuracy|f1", .best_metric = "accuracy", \
+    .begin = begin, .combine = ses_ensemble_combine_classes, .fill_evaluation = fill_evaluation,        \
+    .fill_prediction = fill_prediction, .put_prediction = put_prediction
+
+static const ses_finetune_task classify_gpt = { CLASSIFY, SES_GPT_HOOKS, .group = ses_gpt_group,
+                                                .encode = encode_gpt };
+const ses_finetune_task ses_finetune_task_classify = { CLASSIFY, .gpt_inputs = &classify_gpt,
+                                                       .encode = encode,
+                                                       .collect = ses_finetuner_collect_scores };
 
 /* ---- regress ---- */
 
@@ -112,22 +114,25 @@ static void put_prediction_real(ses_finetuner *t, const ses_finetune_set *s, con
     ses_json_put_float(w, o->score[row]);
 }
 
-const ses_finetune_task ses_finetune_task_regress = {
-    .name = "regress",
-    .summary = "a number for a text or a pair of texts",
-    .head = &ses_head_sequence_classification,
-    .data = SES_DATA_REGRESS,
-    .target = SES_TARGET_VALUES,
-    .problem_type = "regression",
-    .metrics = "pearson|spearman|squared_error",
-    .best_metric = "pearson",
-    .encode = encode_real,
-    .begin = begin,
-    .collect = ses_finetuner_collect_scores,
-    .fill_evaluation = fill_evaluation_reals,
-    .fill_prediction = fill_prediction_real,
-    .put_prediction = put_prediction_real,
-};
+static bool encode_real_gpt(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
+                            ses_err *e)
+{
+    ses_real value = (ses_real)r->target;
+    return ses_gpt_add_texts(t, r->text_a, r->text_b, row, s, &(ses_sequence){ .values = &value }, e);
+}
+
+#define REGRESS                                                                                             \
+    .name = "regress", .summary = "a number for a text or a pair of texts",                                 \
+    .head = &ses_head_sequence_classification, .data = SES_DATA_REGRESS, .target = SES_TARGET_VALUES,       \
+    .problem_type = "regression", .metrics = "pearson|spearman|squared_error|r2", .best_metric = "pearson", \
+    .begin = begin, .combine = ses_ensemble_combine_reals, .fill_evaluation = fill_evaluation_reals,        \
+    .fill_prediction = fill_prediction_real, .put_prediction = put_prediction_real
+
+static const ses_finetune_task regress_gpt = { REGRESS, SES_GPT_HOOKS, .group = ses_gpt_group,
+                                               .encode = encode_real_gpt };
+const ses_finetune_task ses_finetune_task_regress = { REGRESS, .gpt_inputs = &regress_gpt,
+                                                      .encode = encode_real,
+                                                      .collect = ses_finetuner_collect_scores };
 
 /* ---- multi_label ---- */
 
@@ -198,6 +203,7 @@ const ses_finetune_task ses_finetune_task_multi_label = {
     .encode = encode_multi,
     .begin = begin,
     .collect = ses_finetuner_collect_scores,
+    .combine = ses_ensemble_combine_sets,
     .fill_evaluation = fill_evaluation_multi,
     .fill_prediction = fill_prediction_multi,
     .put_prediction = put_prediction_multi,

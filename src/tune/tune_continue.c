@@ -3,6 +3,7 @@
 #include "finetuner.h"
 
 #include "base/alloc.h"
+#include "metric/word_ids.h"
 #include "model/model_desc.h"
 
 #include <inttypes.h>
@@ -156,13 +157,60 @@ static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_out
     return true;
 }
 
+static bool count_words(ses_finetuner *t, const int32_t *id, size_t n, int64_t *words, ses_err *e)
+{
+    const char *text;
+    size_t len;
+    if (!ses_decode(t->tokens, id, n, false, &text, &len, e)) return false;
+    *words = (int64_t)ses_words_count(text, len);
+    return true;
+}
+
+/* The predicted tokens of a sequence in the order of the text, valid until the next call. */
+static const int32_t *text_tokens(ses_finetuner *t, const ses_finetune_set *s, int64_t sequence, size_t *n,
+                                  ses_err *e)
+{
+    ses_sequence q = ses_dataset_at(s->data, sequence);
+    int32_t *id = ses_finetuner_scratch(t, (size_t)q.n, e);
+    *n = 0;
+    for (int64_t i = 0; id && i < q.n; i++) {
+        int64_t at = t->model->c.rnn.backward ? q.n - 1 - i : i;
+        if (q.tags[at] != SES_IGNORE_INDEX) id[(*n)++] = q.ids[at];
+    }
+    return id;
+}
+
+/* Words of each row, between white space. A word that continues from the block before counts there. */
+static int64_t *row_words(ses_finetuner *t, const ses_finetune_set *s, ses_arena *mem, ses_err *e)
+{
+    int64_t *words = ses_arena_array(mem, s->n_rows, sizeof *words, e),
+            n_sequences = ses_dataset_size(s->data);
+    bool joined = t->task->finish_encoding && !t->settings.line_by_line;
+    int32_t last = -1;
+    for (int64_t i = 0; words && i < n_sequences; i++) {
+        size_t n;
+        int64_t *to = &words[s->row[i]], one = 0, other = 0, both = 0;
+        const int32_t *id = text_tokens(t, s, i, &n, e);
+        if (!id || !count_words(t, id, n, to, e)) return NULL;
+        if (!n) continue;
+        const int32_t edge[2] = { last, id[0] };
+        if (joined && last >= 0 &&
+            !(count_words(t, edge, 1, &one, e) && count_words(t, edge + 1, 1, &other, e) &&
+              count_words(t, edge, 2, &both, e)))
+            return NULL;
+        *to -= both < one + other;
+        last = id[n - 1];
+    }
+    return words;
+}
+
 static bool fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,
                             ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
-    (void)t, (void)s, (void)mem, (void)e;
     v->nll = o->nll;
     v->n_nll = o->n_nll;
-    return true;
+    v->n_words = row_words(t, s, mem, e);
+    return v->n_words != NULL;
 }
 
 static bool fill_prediction(ses_finetuner *t, const ses_finetune_set *s, const ses_finetune_outputs *o,

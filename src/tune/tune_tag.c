@@ -1,11 +1,13 @@
 /* Task tag: a label for every word. The first token of a word has its label, or all of them (all_pieces); the
  * prediction is the first token's. A CRF (crf) reads the first tokens only. */
 #include "tag_words.h"
+#include "tune/multi/ensemble.h"
 
 #include "generate/logit_scores.h"
 #include "model/model_desc.h"
 #include "nn/crf_decoder.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Labels [n], then words [n] of the encoding's tokens; in scratch. */
@@ -38,7 +40,7 @@ static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, 
     if (tags) s->n_lost_words += (int64_t)r->n_parts;
     for (size_t i = 0; tags && i < k->n; i++) s->n_lost_words -= tags[k->n + i] >= 0;
     q.tags = tags;
-    ok = tags && (t->words || ses_finetuner_add_unknown_words(t, &in, k, &q, &mem, e)) &&
+    ok = tags && (t->words || ses_finetuner_add_unknown_words(t, s, &in, k, &q, &mem, e)) &&
          ses_finetuner_add_sequence(t, s, row, k, &q, tags + k->n, NULL, e);
     ses_arena_free(&mem);
     return ok;
@@ -67,20 +69,38 @@ static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outp
     for (size_t r = 0; r < s->n_rows; r++) o->tag_cu[r + 1] = words += ses_examples_at(s->rows, r)->n_parts;
     o->tags = ses_arena_array(&o->mem, words, sizeof *o->tags, e);
     for (size_t i = 0; o->tags && i < words; i++) o->tags[i] = -1;
-    return o->tags != NULL;
+    if (!t->in_ensemble) return o->tags != NULL;
+    o->prob = ses_arena_array(&o->mem, words * t->n_labels + 1, sizeof *o->prob, e);
+    return o->tags && o->prob;
 }
 
-/* The best sequence of labels of the words that have a token. */
+/* The best sequence of labels of the words that have a token. prob: of their labels; or NULL. */
 static bool decode(ses_finetuner *t, const ses_crf_decoder *crf, const int32_t *word, const float *x,
-                   int64_t n, int32_t *tags, ses_err *e)
+                   int64_t n, int32_t *tags, float *prob, ses_err *e)
 {
+    ses_arena mem = { 0 };
     int32_t *row = ses_finetuner_scratch(t, 2 * (size_t)n, e), count = 0;
-    if (!row) return false;
+    size_t cols = t->n_labels;
+    float *marginal = prob ? ses_arena_array(&mem, (size_t)n * cols, sizeof *marginal, e) : NULL;
+    if (!row || (prob && !marginal)) return ses_arena_free(&mem), false;
     for (int32_t i = 0; i < n; i++)
         if (word[i] >= 0) row[count++] = i;
-    if (!ses_crf_decode(crf, x, row, count, row + n, NULL, e)) return false;
-    for (int32_t k = 0; k < count; k++) tags[word[row[k]]] = row[n + k];
-    return true;
+    bool ok = ses_crf_decode(crf, x, row, count, row + n, marginal, e);
+    for (int32_t k = 0; ok && k < count; k++) {
+        size_t at = (size_t)word[row[k]];
+        tags[at] = row[n + k];
+        if (prob) memcpy(prob + at * cols, marginal + (size_t)k * cols, cols * sizeof *prob);
+    }
+    ses_arena_free(&mem);
+    return ok;
+}
+
+/* Probabilities of the labels of a token. */
+static void softmax(const float *x, int64_t cols, float *prob)
+{
+    double p;
+    int64_t best = ses_finetuner_softmax(x, (size_t)cols, &p);
+    for (int64_t k = 0; k < cols; k++) prob[k] = (float)(exp((double)x[k] - (double)x[best]) * p);
 }
 
 static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, int64_t sequence,
@@ -89,10 +109,34 @@ static bool collect(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_ou
     /* one sequence per row: tokens have the same order in the set and in the dataset */
     const int32_t *word = s->word + (ses_dataset_at(s->data, sequence).ids - ses_dataset_at(s->data, 0).ids);
     int32_t *tags = o->tags + o->tag_cu[s->row[sequence]];
-    if (o->state) return decode(t, o->state, word, x, n, tags, e);
-    for (int64_t i = 0; i < n; i++)
-        if (word[i] >= 0) tags[word[i]] = (int32_t)ses_argmax(x + i * cols, cols);
+    float *prob = o->prob ? o->prob + o->tag_cu[s->row[sequence]] * t->n_labels : NULL;
+    if (o->state) return decode(t, o->state, word, x, n, tags, prob, e);
+    for (int64_t i = 0; i < n; i++) {
+        if (word[i] < 0) continue;
+        tags[word[i]] = (int32_t)ses_argmax(x + i * cols, cols);
+        if (prob) softmax(x + i * cols, cols, prob + word[i] * cols);
+    }
     return true;
+}
+
+/* The best label by the mean of the models that have read the word: tokenizers may differ. */
+static bool combine(const ses_ensemble_member *m, size_t n, ses_err *e)
+{
+    size_t words = m->o->tag_cu[m->s->n_rows], cols = m->t->n_labels;
+    float *mean = ses_arena_array(&m->o->mem, cols, sizeof *mean, e);
+    for (size_t w = 0; mean && w < words; w++) {
+        bool has_tag = false;
+        memset(mean, 0, cols * sizeof *mean);
+        for (size_t i = 0; i < n; i++) {
+            if (m[i].o->tags[w] < 0) continue;
+            has_tag = true;
+            for (size_t k = 0; k < cols; k++)
+                mean[k] += m[i].o->prob[w * cols + ses_ensemble_label(&m[i], k)];
+        }
+        m->o->tags[w] = has_tag ? (int32_t)ses_argmax(mean, (int64_t)cols) : -1;
+    }
+    m->o->loss = NAN;
+    return mean != NULL;
 }
 
 /* Truncated words are ignored, as in transformers' run_ner.py. */
@@ -163,12 +207,13 @@ const ses_finetune_task ses_finetune_task_tag = {
     .format = SES_DATA_CONLL,
     .target = SES_TARGET_TAGS,
     .has_label_names = true,
-    .metrics = "entity",
+    .metrics = "entity|token_f1",
     .best_metric = "f1",
     .encode = encode,
     .finish_encoding = finish_encoding,
     .begin = begin,
     .collect = collect,
+    .combine = combine,
     .fill_evaluation = fill_evaluation,
     .fill_prediction = fill_prediction,
     .put_prediction = put_prediction,

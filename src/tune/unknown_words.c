@@ -1,6 +1,7 @@
 /* Models that read characters (ELMo): the bytes of words outside the vocabulary. */
 #include "finetuner.h"
 
+#include "base/elmo/word_chars.h"
 #include "model/model_desc.h"
 
 static bool is_unknown(const ses_config *c, const ses_encoding *k, size_t i)
@@ -17,8 +18,8 @@ static ses_string surface(const ses_input *in, const ses_encoding *k, size_t i)
     return (ses_string){ s.p + k->byte_offset[i].begin, k->byte_offset[i].end - k->byte_offset[i].begin };
 }
 
-bool ses_finetuner_add_unknown_words(const ses_finetuner *t, const ses_input *in, const ses_encoding *k,
-                                     ses_sequence *q, ses_arena *mem, ses_err *e)
+bool ses_finetuner_add_unknown_words(const ses_finetuner *t, ses_finetune_set *s, const ses_input *in,
+                                     const ses_encoding *k, ses_sequence *q, ses_arena *mem, ses_err *e)
 {
     const ses_config *c = t->model->stack[0].c;
     size_t bytes = 0, per_word = (size_t)c->chars.per_word;
@@ -28,6 +29,8 @@ bool ses_finetuner_add_unknown_words(const ses_finetuner *t, const ses_input *in
     for (size_t i = 0; i < k->n; i++) {
         size_t n = is_unknown(c, k, i) ? surface(in, k, i).n : 0;
         bytes += n < per_word ? n : per_word;
+        if (!k->special_mask[i])
+            s->n_shortened_words += surface(in, k, i).n > (uint64_t)ses_word_max_bytes(c->chars.per_word);
         cu[i + 1] = (int32_t)bytes;
     }
     int32_t *chars = ses_arena_array(mem, bytes + 1, sizeof *chars, e);

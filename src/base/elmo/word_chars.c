@@ -7,6 +7,8 @@ static void finish(int16_t *to, int64_t at, int64_t per_word)
     while (at < per_word) to[at++] = SES_CHAR_PAD;
 }
 
+int64_t ses_word_max_bytes(int64_t per_word) { return per_word - 2; } /* BEGIN_WORD, END_WORD */
+
 void ses_word_chars(int16_t *to, int64_t per_word, const char *word, size_t n)
 {
     int64_t at = 0;

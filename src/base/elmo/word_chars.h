@@ -16,6 +16,8 @@ enum {
     SES_MAX_WORD_CHARS = 1024
 };
 
+/* Bytes of a word that fit into per_word characters. */
+int64_t ses_word_max_bytes(int64_t per_word);
 /* Sets to[0, per_word) to the characters of a word of n bytes. */
 void ses_word_chars(int16_t *to, int64_t per_word, const char *word, size_t n);
 /* The same for a word of one character: SES_CHAR_BOS or SES_CHAR_EOS. */

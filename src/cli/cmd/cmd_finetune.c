@@ -42,6 +42,7 @@ static const ses_opt opt[] = {
       .min = 2,
       .max = 100,
       .help = "--search halving: one of ETA runs continues" },
+    SES_OPT_INCLUDE(ses_finetune_args, stages, ses_stage_option_table),
     SES_OPT_INCLUDE(ses_finetune_args, ranks, ses_rank_options),
     SES_OPT_INCLUDE(ses_finetune_args, compute, ses_compute_options),
 };
@@ -69,6 +70,14 @@ static const ses_usage_example examples[] = {
     { "sesame finetune --config student.json --tokenizer sst2 --teacher sst2 --from-teacher --task classify "
       "--train SST-2/train.tsv -o small",
       "distill sst2 into a smaller model, starting from some of its layers" },
+    { "sesame finetune --model sesame-small --train RTE/train.tsv --task rte --train QNLI/train.tsv --task "
+      "qnli -o nli",
+      "one encoder for two tasks: nli/rte and nli/qnli" },
+    { "sesame finetune --model sesame-small --first QNLI/train.tsv --first-task qnli --train RTE/train.tsv "
+      "--task rte -o rte",
+      "an intermediate task first" },
+    { "sesame finetune --model sesame-small --adapt reviews.txt --train SST-2/train.tsv --task sst2 -o sst2",
+      "more pretraining on text of the domain first" },
     { "sesame finetune --output sst2 --resume", "continue an interrupted run, bit for bit" },
     { 0 },
 };
@@ -91,6 +100,9 @@ const ses_command ses_command_finetune = {
         "Checkpoints are written atomically.\n\n"
         "Several runs (--grid, --seeds) are written to subfolders of OUT named after their values; --resume "
         "skips the finished ones. Searches choose by the score on --eval: report the score on other data.\n\n"
+        "Several --train train one encoder for several tasks at once; --adapt and --first are stages before "
+        "the run: "
+        "docs/LITTLE_DATA.md.\n\n"
         "mpirun, srun and torchrun start one run of several processes (ranks); --lanes fixes the result for "
         "any "
         "number of them. See docs/SCALE.md.",

@@ -5,6 +5,7 @@
 #include "cli/text_operands.h"
 #include "cli/ui/show_values.h"
 #include "io/input_stream.h"
+#include "metric/word_ids.h"
 #include "sesame/scorer.h"
 
 #include <inttypes.h>
@@ -68,12 +69,18 @@ static const ses_opt opt[] = {
     SES_OPT_INCLUDE(args, compute, ses_compute_options),
 };
 
+/* The scores of a text, or of all texts. */
+typedef struct text_sums {
+    double logprob;
+    int64_t tokens, bytes, words;
+} text_sums;
+
 typedef struct perplexity_job {
     const args *a;
     const ses_tokenizer *tokenizer;
     ses_scorer *scorer;
-    double logprob;
-    int64_t tokens, bytes, texts;
+    text_sums all;
+    int64_t texts;
 } perplexity_job;
 
 static void put_tokens(ses_json_writer *w, const perplexity_job *j, const ses_text_score *x)
@@ -90,14 +97,14 @@ static void put_tokens(ses_json_writer *w, const perplexity_job *j, const ses_te
     ses_json_end_array(w);
 }
 
-static bool put(const perplexity_job *j, const char *name, double logprob, int64_t tokens, int64_t bytes,
-                const ses_text_score *x, ses_err *e)
+static bool put(const perplexity_job *j, const char *name, text_sums s, const ses_text_score *x, ses_err *e)
 {
-    double loss = tokens ? -logprob / (double)tokens : NAN,
-           bits = bytes ? -logprob / log(2) / (double)bytes : NAN;
+    double loss = s.tokens ? -s.logprob / (double)s.tokens : NAN,
+           bits = s.bytes ? -s.logprob / log(2) / (double)s.bytes : NAN,
+           per_word = s.words ? exp(-s.logprob / (double)s.words) : NAN;
     if (!j->a->compute.json) {
-        printf("perplexity %.4f  loss %.4f  bits per byte %.4f  %" PRId64 " token%s  ", exp(loss), loss, bits,
-               tokens, tokens == 1 ? "" : "s");
+        printf("perplexity %.4f  loss %.4f  bits per byte %.4f  per word %.2f  %" PRId64 " token%s  ",
+               exp(loss), loss, bits, per_word, s.tokens, s.tokens == 1 ? "" : "s");
         ses_put_escaped(stdout, name);
         putchar('\n');
         return true;
@@ -108,9 +115,11 @@ static bool put(const perplexity_job *j, const char *name, double logprob, int64
     ses_json_put_key(w, "name"), ses_json_put_string(w, name);
     ses_json_put_key(w, "perplexity"), ses_json_put_real(w, exp(loss));
     ses_json_put_key(w, "loss"), ses_json_put_real(w, loss);
-    ses_json_put_key(w, "logprob"), ses_json_put_real(w, logprob);
+    ses_json_put_key(w, "logprob"), ses_json_put_real(w, s.logprob);
     ses_json_put_key(w, "bits_per_byte"), ses_json_put_real(w, bits);
-    ses_json_put_key(w, "tokens"), ses_json_put_int(w, tokens);
+    ses_json_member_real(w, "word_perplexity", per_word);
+    ses_json_put_key(w, "tokens"), ses_json_put_int(w, s.tokens);
+    ses_json_member_int(w, "words", s.words);
     if (x && j->a->tokens) put_tokens(w, j, x);
     ses_json_end_object(w);
     return ses_json_writer_print(w, e);
@@ -124,8 +133,10 @@ static bool score_text(perplexity_job *j, const char *name, const char *text, si
                         *name ? name : "\"\"");
     if (!ses_scorer_score_text(j->scorer, text, n, &x, e)) return ses_wrap(e, "%s", name);
     if (!x.n_scored) return ses_fail(e, SES_EARG, "%s: too short: needs at least two tokens", name);
-    j->logprob += x.logprob, j->tokens += x.n_scored, j->bytes += (int64_t)n, j->texts++;
-    return put(j, name, x.logprob, x.n_scored, (int64_t)n, &x, e);
+    text_sums s = { x.logprob, x.n_scored, (int64_t)n, (int64_t)ses_words_count(text, n) };
+    j->all.logprob += s.logprob, j->all.tokens += s.tokens, j->all.bytes += s.bytes, j->all.words += s.words;
+    j->texts++;
+    return put(j, name, s, &x, e);
 }
 
 /* Reads a file or standard input completely. */
@@ -185,7 +196,7 @@ static bool run_all(perplexity_job *j, const ses_call *c, ses_err *e)
     for (int i = 0; i < c->n_operands; i++)
         if (!score_operand(j, c->operands[i], e)) return false;
     if (!j->texts) return ses_fail(e, SES_EARG, "no text: all lines are empty");
-    return j->texts < 2 || put(j, "all", j->logprob, j->tokens, j->bytes, NULL, e);
+    return j->texts < 2 || put(j, "all", j->all, NULL, e);
 }
 
 static bool run(ses_call *c, ses_err *e)
@@ -224,7 +235,9 @@ const ses_command ses_command_perplexity = {
     .description =
         "Prints the perplexity of texts. Arguments are texts, '-' is standard input, -f FILE reads "
         "files.\n\n"
-        "Perplexity is exp(mean negative log-likelihood per token). A causal model processes a long text in "
+        "Perplexity is exp(mean negative log-likelihood per token); \"per word\" divides by the words "
+        "between "
+        "white space, as the evaluation harness does. A causal model processes a long text in "
         "windows: each token is scored once, with "
         "at least window minus stride tokens of context. A masked model predicts each token with a "
         "mask at its position (pseudo-perplexity).",

@@ -4,7 +4,7 @@
 #include "cli/shard/shard_output.h"
 #include "cli/standard_output.h"
 #include "cli/text_operands.h"
-#include "cli/train/predictor_args.h"
+#include "cli/train/submission.h"
 #include "cli/ui/show_values.h"
 #include "kernel/kernel.h"
 #include "tune/predict_part.h"
@@ -13,6 +13,15 @@ static const ses_opt opt[] = {
     SES_OPT_TASK(ses_predictor_args, data, false),
     SES_OPT_FINETUNED_MODEL(ses_predictor_args, model),
     { .table = &ses_predictor_option_table },
+    { .table = &ses_ensemble_option_table },
+    { .name = "submission",
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(ses_predictor_args, submission),
+      .choices = SES_SUBMISSION_SUITES,
+      .help = "write the file that this benchmark's server takes (as RTE.tsv) into the folder --to; --task "
+              "is the "
+              "benchmark" },
+    SES_OPT_PATTERNS(ses_predictor_args, task),
     SES_OPT_ADAPTER(ses_predictor_args, adapter),
     SES_OPT_INCLUDE(ses_predictor_args, rows, ses_row_options),
     SES_OPT_INCLUDE(ses_predictor_args, compute, ses_compute_options),
@@ -87,7 +96,9 @@ static bool check_usage(const ses_call *c, ses_err *e)
 {
     const ses_predictor_args *a = c->args;
     if (a->rows.prefix && a->rows.keep < 0) return ses_fail(e, SES_EUSAGE, "--result-prefix needs --keep");
-    return ses_operands_require_files(c, 1,
+    if (c->n_operands < 2 && !a->ensemble)
+        return ses_fail(e, SES_EUSAGE, "missing argument; usage: sesame predict DIR FILE");
+    return ses_operands_require_files(c, c->n_operands - 1,
                                       "predict reads a file; 'sesame text-classification' and the other "
                                       "pipelines read texts",
                                       e);
@@ -96,10 +107,13 @@ static bool check_usage(const ses_call *c, ses_err *e)
 /* Begins the output: a file that is complete or absent, a resumable file of a shard, or standard output. */
 static bool begin_output(job *j, const ses_call *c, const ses_predictor_args *a, ses_err *e)
 {
-    const char *models[] = { c->operands[0], a->adapter, NULL }, *to = a->rows.to;
+    const char *dir = ses_predictor_args_dir(a, c), *to = a->rows.to;
+    const char *models[] = { dir ? dir : a->adapter, dir ? a->adapter : NULL, NULL };
     ses_shard_facts facts = { models, ses_compute_level(&a->compute) };
-    if (!ses_shard_job_begin(&j->shard, c, a->rows.shard, (const char *const *)c->operands + 1, 1, &facts, to,
-                             a->rows.overwrite, e))
+    if (a->ensemble && a->rows.shard)
+        return ses_fail(e, SES_EUSAGE, "--shard does not apply to --ensemble: split the file instead");
+    if (!ses_shard_job_begin(&j->shard, c, a->rows.shard, (const char *const *)c->operands + !!dir, 1, &facts,
+                             to, a->rows.overwrite, e))
         return false;
     return !to || a->rows.shard || ses_atomic_output_begin(&j->to, to, a->rows.overwrite, e);
 }
@@ -136,16 +150,17 @@ static bool run(ses_call *c, ses_err *e)
     const ses_predictor_args *a = c->args;
     ses_open_predictor p = { 0 };
     job j = { .to.before = -1, .shard.out.before = -1 };
-    ses_rows_open(&j.rows, &a->rows, false);
     ses_predict_stream s = { .on_row = a->rows.keep >= 0 ? on_row : NULL,
                              .on_predictions = on_predictions,
                              .ctx = &j };
     ses_predictor_args named = *a;
     named.renames_labels = true;
+    if (a->submission >= 0) return check_usage(c, e) && ses_submission_run(c, a, e);
+    ses_rows_open(&j.rows, &a->rows, false);
     bool ok = check_usage(c, e) && begin_output(&j, c, a, e);
     if (ok && !j.shard.complete)
-        ok = ses_open_predictor_open(&p, &named, c->operands[0], c, e) &&
-             predict_part(&j, p.predictor, c->operands[1], &s, e) && commit_output(&j, a, e);
+        ok = ses_open_predictor_open(&p, &named, ses_predictor_args_dir(a, c), c, e) &&
+             predict_part(&j, p.predictor, c->operands[c->n_operands - 1], &s, e) && commit_output(&j, a, e);
     ses_atomic_output_end(&j.to, e);
     ses_shard_job_end(&j.shard, e);
     ses_rows_free(&j.rows);
@@ -157,6 +172,9 @@ static const ses_usage_example examples[] = {
     { "sesame predict sst2 --task classify reviews.tsv", "one JSON object per row" },
     { "sesame predict sst2 --task classify reviews.csv --keep --to labeled.csv",
       "the rows with their labels" },
+    { "sesame predict rte RTE/test.tsv --task rte --submission glue --to submission",
+      "submission/RTE.tsv for the benchmark's server" },
+    { "sesame predict --ensemble sst2-a,sst2-b,sst2-c reviews.tsv", "the mean of three models" },
     { 0 },
 };
 
@@ -170,14 +188,16 @@ const ses_command ses_command_predict = {
         "its probability, the number, the labels, the tags, or the answer. FILE needs no labels. "
         "If --task is not given, task, columns and format come from the run that trained the model.\n\n"
         "Rows of CSV, TSV and JSON lines are read and predicted in groups, so that memory does not "
-        "depend on their number. --keep writes each row with all its fields and its prediction.",
+        "depend on their number. --keep writes each row with all its fields and its prediction.\n\n"
+        "--ensemble averages the probabilities of several models of one task; DIR may then be left out.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(ses_predictor_args),
-    .min_operands = 2,
+    .min_operands = 1,
     .max_operands = 2,
     .has_model_operand = true,
+    .names_models = ses_predictor_args_name_models,
     .open_stored = open_stored,
     .run = run,
 };

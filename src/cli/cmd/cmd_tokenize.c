@@ -1,12 +1,15 @@
 /* tokenize: converts texts to tokens, ids and offsets. */
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/thread_pool.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/map_lines.h"
+#include "cli/standard_output.h"
 #include "sesame/json.h"
 #include "sesame/tokenizer.h"
+#include "text/tokenizer_config.h"
 #include "token_json.h"
 
 #include <string.h>
@@ -14,7 +17,7 @@
 typedef struct args {
     const char *model;
     int64_t max_length, stride, threads;
-    int truncation, side;
+    int truncation, side, padding;
     ses_opt_list files;
     bool json, jsonl, no_special, stored;
 } args;
@@ -58,6 +61,13 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, side),
       .choices = "left|right",
       .help = "side to truncate; default: right" },
+    { .name = "padding",
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(args, padding),
+      .choices = "longest|max",
+      .help =
+          "pad to the longest text of the input, or to --max-length (default: the tokenizer's); --json then "
+          "has attention_mask" },
     { .name = "no-special",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, no_special),
@@ -75,7 +85,12 @@ typedef struct tokenize_job {
     ses_encode_options options;
     ses_encode_ctx **tokens; /* one per worker */
     bool *failed;            /* per worker: a line failed */
+    int64_t longest;         /* tokens of the longest text so far, while measuring */
+    bool measuring;          /* nothing is written */
+    ses_buf lines;           /* the texts that were measured, each after its length */
 } tokenize_job;
+
+enum { PAD_LONGEST, PAD_MAX };
 
 /* ---- text output ---- */
 
@@ -105,9 +120,20 @@ static void put_tokens(const tokenize_job *j, const ses_encode_ctx *k, const ses
     ses_buf_put(out, '\n');
 }
 
-static bool show(const tokenize_job *j, ses_encode_ctx *k, ses_buf *out, ses_err *e)
+static bool measure(tokenize_job *j, ses_encode_ctx *k, ses_err *e)
 {
-    if (j->a->json) return ses_token_json(k, out, e);
+    const ses_encoding *x = ses_encode_ctx_result(k);
+    for (size_t i = 0; x; x = ses_encode_ctx_overflow(k, i++, e)) {
+        if ((int64_t)x->n > j->longest) j->longest = (int64_t)x->n;
+        if (i == ses_encode_ctx_overflow_count(k)) return true;
+    }
+    return false;
+}
+
+static bool show(tokenize_job *j, ses_encode_ctx *k, ses_buf *out, ses_err *e)
+{
+    if (j->measuring) return measure(j, k, e);
+    if (j->a->json) return ses_token_json(k, j->a->padding >= 0, out, e);
     put_tokens(j, k, ses_encode_ctx_result(k), out);
     for (size_t i = 0; i < ses_encode_ctx_overflow_count(k); i++) {
         const ses_encoding *part = ses_encode_ctx_overflow(k, i, e);
@@ -195,9 +221,69 @@ static bool encode_line(void *ctx, int worker, const char *line, size_t n, ses_b
     return true;
 }
 
+/* ---- padding ---- */
+
+/* Sets the length, side and token of padding; PAD_LONGEST: without the length. */
+static bool set_padding(tokenize_job *j, const ses_tokenizer *t, ses_err *e)
+{
+    const args *a = j->a;
+    ses_encode_options *o = &j->options;
+    ses_tokenizer_config c;
+    if (a->padding < 0) return true;
+    if (!ses_path_is_dir(a->model))
+        ses_tokenizer_config_from_json(&c, NULL, NULL, NULL, NULL, t);
+    else if (!ses_tokenizer_config_read(&c, a->model, NULL, NULL, t, e))
+        return false;
+    if (c.role[SES_ROLE_PAD] < 0)
+        return ses_fail(e, SES_EFORMAT,
+                        "%s: the tokenizer has no padding token: set \"pad_token\" in tokenizer_config.json",
+                        a->model);
+    o->has_pad_id = true;
+    o->pad_id = c.role[SES_ROLE_PAD];
+    o->pad_left = c.pad_left;
+    if (a->padding == PAD_LONGEST) return true;
+    o->pad_to = a->max_length > 0 ? a->max_length : c.model_max_length;
+    return o->pad_to > 0 || ses_fail(e, SES_EUSAGE,
+                                     "--padding max: the tokenizer stores no maximum length; "
+                                     "give --max-length");
+}
+
+static bool measure_line(void *ctx, int worker, const char *line, size_t n, ses_buf *out, ses_err *e)
+{
+    tokenize_job *j = ctx;
+    size_t at = out->len, len = n;
+    if (!encode_line(ctx, worker, line, n, out, e)) return false;
+    out->len = at;
+    j->failed[worker] = false; /* a line that fails fails again when it is written */
+    ses_buf_append(&j->lines, &len, sizeof len);
+    ses_buf_append(&j->lines, line, n);
+    return ses_buf_ok(&j->lines, e);
+}
+
+/* Reads all texts, then writes them padded to the longest. */
+static bool pad_to_longest(tokenize_job *j, ses_call *c, ses_err *e)
+{
+    ses_buf out = { 0 };
+    j->measuring = true;
+    bool ok = ses_map_texts(c, &j->a->files, j->a->jsonl, 1, measure_line, j, e);
+    j->measuring = false;
+    j->options.pad_to = j->longest;
+    for (size_t at = 0, n; ok && at < j->lines.len; at += sizeof n + n) {
+        memcpy(&n, j->lines.data + at, sizeof n);
+        out.len = 0;
+        ok = encode_line(j, 0, j->lines.data + at + sizeof n, n, &out, e) && ses_buf_ok(&out, e) &&
+             ses_stdout_write(out.data, out.len, e);
+    }
+    ses_buf_free(&out);
+    ses_buf_free(&j->lines);
+    return ok;
+}
+
 static bool set_options(const args *a, ses_encode_options *o, ses_err *e)
 {
     *o = (ses_encode_options){ .no_special = a->no_special, .use_stored_limits = a->stored };
+    if (a->padding >= 0 && a->stored)
+        return ses_fail(e, SES_EUSAGE, "--padding and --stored-limits are mutually exclusive");
     if (a->max_length < 0) {
         if (a->stride) return ses_fail(e, SES_EUSAGE, "--stride requires --max-length");
         if (a->truncation >= 0) return ses_fail(e, SES_EUSAGE, "--truncation requires --max-length");
@@ -224,9 +310,12 @@ static bool run(ses_call *c, ses_err *e)
     ses_tokenizer *t = ses_tokenizer_open(a->model, e);
     j.tokens = t ? ses_alloc_array((size_t)threads, sizeof *j.tokens, e) : NULL;
     j.failed = j.tokens ? ses_alloc_array((size_t)threads, sizeof *j.failed, e) : NULL;
-    bool ok = j.failed != NULL;
+    bool ok = j.failed != NULL && set_padding(&j, t, e);
     for (int i = 0; ok && i < threads; i++) ok = (j.tokens[i] = ses_encode_ctx_new(t, e)) != NULL;
-    ok = ok && ses_map_texts(c, &a->files, a->jsonl, threads, encode_line, &j, e);
+    if (ok && a->padding == PAD_LONGEST)
+        ok = pad_to_longest(&j, c, e);
+    else if (ok)
+        ok = ses_map_texts(c, &a->files, a->jsonl, threads, encode_line, &j, e);
     for (int i = 0; i < threads; i++) {
         if (j.tokens) ses_encode_ctx_free(j.tokens[i]);
         if (j.failed && j.failed[i]) ok = false;
@@ -243,6 +332,7 @@ static const ses_usage_example examples[] = {
       "ids, tokens and offsets, a JSON line per text" },
     { "sesame tokenize -m DIR --jsonl --json --max-length 384 --stride 128 pairs.jsonl",
       "truncate pairs and write the overflowing tokens" },
+    { "sesame tokenize --json --padding longest \"A long text.\" Short", "padded, with attention_mask" },
     { 0 },
 };
 
@@ -257,7 +347,9 @@ const ses_command ses_command_tokenize = {
         "Files compressed with gzip, xz or "
         "zstd are decompressed.\n\n"
         "With --json each output line is an object: ids, tokens, offsets (in code points), "
-        "byte_offsets, word_ids, type_ids, special_tokens_mask and, after truncation, overflowing.\n\n"
+        "byte_offsets, word_ids, type_ids, special_tokens_mask and, after truncation, overflowing. With "
+        "--padding it also has attention_mask, 0 for padding; the padding token and its side are set in "
+        "tokenizer_config.json. --padding longest reads all texts first.\n\n"
         "With --jsonl each input line is an object, and arguments are files. A failed line gives {\"error\": "
         "...}; processing "
         "continues, and the exit status is 1.\n\n"

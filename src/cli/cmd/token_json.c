@@ -126,7 +126,7 @@ static void put_strings(ses_buf *out, const ses_encode_ctx *k, const ses_encodin
     ses_buf_put(out, ']');
 }
 
-static void put_encoding(ses_buf *out, const ses_encode_ctx *k, const ses_encoding *x)
+static void put_encoding(ses_buf *out, const ses_encode_ctx *k, const ses_encoding *x, bool mask)
 {
     put_ints(out, "ids", x->id, x->n, false, true);
     put_strings(out, k, x);
@@ -135,18 +135,19 @@ static void put_encoding(ses_buf *out, const ses_encode_ctx *k, const ses_encodi
     put_ints(out, "word_ids", x->word_id, x->n, true, false);
     put_bytes(out, "type_ids", x->type_id, x->n);
     put_bytes(out, "special_tokens_mask", x->special_mask, x->n);
+    if (mask) put_bytes(out, "attention_mask", x->attention_mask, x->n);
 }
 
-bool ses_token_json(ses_encode_ctx *k, ses_buf *out, ses_err *e)
+bool ses_token_json(ses_encode_ctx *k, bool mask, ses_buf *out, ses_err *e)
 {
     size_t parts = ses_encode_ctx_overflow_count(k);
-    put_encoding(out, k, ses_encode_ctx_result(k));
+    put_encoding(out, k, ses_encode_ctx_result(k), mask);
     if (parts) put_key(out, "overflowing", false);
     for (size_t i = 0; i < parts; i++) {
         const ses_encoding *part = ses_encode_ctx_overflow(k, i, e);
         if (!part) return false;
         ses_buf_put(out, i ? ',' : '[');
-        put_encoding(out, k, part);
+        put_encoding(out, k, part, mask);
         ses_buf_put(out, '}');
     }
     ses_buf_puts(out, parts ? "]}\n" : "}\n");

@@ -6,8 +6,8 @@
 #include "base/str.h"
 #include "sesame/tokenizer.h"
 
-/* A line: the result and its overflowing parts. */
-bool ses_token_json(ses_encode_ctx *k, ses_buf *out, ses_err *e);
+/* A line: the result and its overflowing parts. mask: also attention_mask, 0 for padding. */
+bool ses_token_json(ses_encode_ctx *k, bool mask, ses_buf *out, ses_err *e);
 void ses_buf_put_json_string(ses_buf *out, const char *s, size_t n);
 
 #endif

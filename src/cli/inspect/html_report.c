@@ -132,11 +132,11 @@ static const char *loss_label(const ses_run_records *l)
     for (size_t i = 0; i < l->n; i++) {
         const ses_json *o = l->item[i].options;
         const char *task = o ? ses_json_string(ses_json_get(o, "task"), NULL) : NULL,
-                   *objective = o ? ses_json_string(ses_json_get(o, "objective"), NULL) : NULL,
-                   *teacher = o ? ses_json_string(ses_json_get(o, "teacher"), NULL) : NULL;
+                   *objective = o ? ses_json_string(ses_json_get(o, "objective"), NULL) : NULL;
+        const ses_json *teacher = o ? ses_json_get(o, "teacher") : NULL; /* a name or a list */
         bool nats = task ? strcmp(task, "regress") && strcmp(task, "embed") && strcmp(task, "multi_label")
                          : objective && (!strcmp(objective, "mlm") || !strcmp(objective, "clm"));
-        if (!nats || teacher) return "loss";
+        if (!nats || ses_json_string(teacher, NULL) || ses_json_len(teacher)) return "loss";
     }
     return "cross-entropy loss (nats)";
 }

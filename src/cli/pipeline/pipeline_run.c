@@ -209,6 +209,16 @@ static void notify_context_limited(const ses_pipeline_job *j)
             ses_model_max_tokens(ses_pipeline_model(j->p)));
 }
 
+static void notify_shortened(const ses_pipeline_job *j)
+{
+    char a[SES_NUMBER_TEXT];
+    ses_pipeline_stats stats = ses_pipeline_get_stats(j->p);
+    int64_t n = stats.shortened_words;
+    if (!n || j->call->quiet) return;
+    fprintf(stderr, "sesame: %s word%s than %" PRId64 " bytes: only the beginning of such words is read\n",
+            ses_grouped_text(a, n), n == 1 ? " is longer" : "s are longer", stats.max_word_bytes);
+}
+
 /* The word of the task's option --output, not terminated; NULL: not given. */
 static const char *output_word(const ses_call *c, size_t *n)
 {
@@ -394,6 +404,7 @@ static bool open_and_run(ses_pipeline_job *j, ses_err *e)
                : NULL;
     bool ok = j->p && run(j, e);
     if (j->p) notify_context_limited(j);
+    if (j->p) notify_shortened(j);
     ok = ok && ses_rows_end(&j->rows, e) && end_array(j, e) && commit_output(j, e);
     ses_pipeline_free(j->p);
     ses_device_free(dev);

@@ -7,8 +7,10 @@
 #include "cli/ui/show_values.h"
 #include "command_text.h"
 #include "eval_report_show.h"
+#include "finetune_sets.h"
 #include "train/train_folder.h"
 #include "train_monitor.h"
+#include "tune/few_shot/tune_method.h"
 
 #include <inttypes.h>
 
@@ -23,6 +25,14 @@ static bool print_json(const ses_finetune *f, const char *output, ses_err *e)
     return ses_json_writer_print(w, e);
 }
 
+/* The folders of several tasks. */
+static void show_folders(const ses_finetune *f, const char *output, const ses_term *t)
+{
+    const char *name;
+    for (size_t i = 0; (name = ses_finetune_folder(f, i)); i++)
+        ses_show_line(t, i ? "" : "Next", "sesame eval %s/%s FILE", output, name);
+}
+
 static void show_summary(const ses_finetune *f, const ses_finetune_args *a, const ses_train_monitor *m,
                          const ses_call *c, ses_run_end end)
 {
@@ -34,16 +44,20 @@ static void show_summary(const ses_finetune *f, const ses_finetune_args *a, cons
     char usage[600], log[600], board[600];
     snprintf(log, sizeof log, "%s/%s", r->output, SES_RUN_LOG);
     snprintf(board, sizeof board, "%s/%s", r->output, SES_RUN_TENSORBOARD);
-    ses_show_line(t, "Model", "%s: %s", r->output, ses_model_class_name(ses_finetune_model(f)));
+    bool several = ses_finetune_folder(f, 0) != NULL;
+    if (!several) ses_show_line(t, "Model", "%s: %s", r->output, ses_model_class_name(ses_finetune_model(f)));
     if (a->s.o.eval) ses_eval_report_show(ses_finetune_report(f), t);
     if (a->s.o.eval && best)
         ses_show_line(t, "Best", "update %" PRId64 ", in %s", ses_trainer_state(trainer)->best_update, best);
     ses_train_monitor_show_summary(m, trainer, &stats, &a->s.train.energy, t, end);
-    ses_show_line(t, "Files",
-                  "in %s: README.md (model card), report.html (curves), all_results.json, trainer_state.json",
-                  r->output);
+    ses_show_line(t, "Files", "in %s: %s, report.html (curves), all_results.json, trainer_state.json",
+                  r->output, several ? "a folder per task, tasks.json" : "README.md (model card)");
     ses_show_line(t, "Logs", "%s; tensorboard --logdir %s", r->log ? r->log : log,
                   r->tensorboard ? r->tensorboard : board);
+    if (several) {
+        show_folders(f, r->output, t);
+        return;
+    }
     ses_finetune_usage(f, r->output, usage, sizeof usage);
     ses_show_line(t, "Next", "sesame eval %s FILE; sesame predict %s FILE; %s", r->output, r->output, usage);
 }
@@ -104,6 +118,7 @@ static bool set_options(const ses_finetune_args *a, ses_comm *comm, ses_train_mo
     o->command_options = text->options;
     o->on_event = ses_train_monitor_on_event;
     o->ctx = m;
+    if (a->start) o->model = a->start, o->config = o->tokenizer = NULL;
     return true;
 }
 
@@ -116,20 +131,26 @@ static bool run_ranks(ses_call *c, const ses_finetune_args *a, ses_comm *comm, b
     };
     ses_device_options d = ses_rank_device_options(comm, &a->compute);
     ses_command_text text = { 0 };
+    ses_finetune_sets sets = { 0 };
     ses_finetune_options o;
     char device[32];
     *stopped = false;
-    bool ok = set_options(a, comm, &monitor, &o, &text, e);
+    bool ok = set_options(a, comm, &monitor, &o, &text, e) && ses_finetune_sets_open(&sets, a, &o, e);
     ses_device *dev = ok ? ses_device_open(ses_rank_device(comm, a->compute.device, device), &d, e) : NULL;
     ok = ses_rank_args_open(comm, dev, e) && run(c, a, &o, dev, part, stopped, e);
     if (comm) ok = ses_rank_args_leave(comm, ok && !*stopped, e); /* before the device it may use */
     ses_device_free(dev);
     ses_command_text_free(&text);
+    ses_finetune_sets_free(&sets);
     return ok;
 }
 
 bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e)
 {
+    if (a->s.method && a->s.also.n)
+        return ses_fail(e, SES_EUSAGE, "--method trains on one data set: give --train once");
+    if (a->s.method && ses_tune_method_find(a->s.method))
+        return ses_finetune_by_method(c, a, part, stopped, e);
     if (a->s.method) return ses_finetune_classifier(c, a, part, stopped, e);
     return run_ranks(c, a, NULL, part, stopped, e);
 }
@@ -138,14 +159,19 @@ bool ses_finetune_command(ses_call *c, ses_err *e)
 {
     const ses_finetune_args *a = c->args;
     bool stopped = false, several = a->grid.n || a->seeds > 1 || a->search;
+    bool staged = ses_stage_args_given(&a->stages);
+    if (!ses_finetune_check_method(a, e)) return false;
     ses_comm *comm = ses_rank_args_join(&a->ranks, e);
     if (!comm) return false;
-    if (!several && !a->s.method) return run_ranks(c, a, comm, false, &stopped, e);
+    if (!several && !a->s.method && !staged) return run_ranks(c, a, comm, false, &stopped, e);
     if (ses_comm_size(comm) > 1) {
         ses_fail(e, SES_EUSAGE, "%s uses one process: start it without mpirun, srun or torchrun",
-                 several ? "a search (--grid, --seeds)" : "--method");
+                 staged    ? "a run with --adapt or --first"
+                 : several ? "a search (--grid, --seeds)"
+                           : "--method");
         return ses_rank_args_leave(comm, false, e);
     }
     ses_comm_free(comm);
+    if (staged) return ses_finetune_stages(c, a, e);
     return several ? ses_finetune_search(c, e) : ses_finetune_one(c, a, false, &stopped, e) && !stopped;
 }

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/compute_args.h"
+#include "finetune_stages.h"
 #include "rank_args.h"
 #include "train_args.h"
 #include "tune/finetune_settings.h"
@@ -19,12 +20,18 @@ typedef struct ses_finetune_args {
     int64_t seeds, trials, eta;
     int search;                      /* ses_search_kind */
     struct ses_train_budget *budget; /* not an option: part of a run of a search; NULL: the whole */
+    ses_stage_args stages;
+    const char *start; /* folder of the last stage, from which the run starts; NULL: --model or --config */
 } ses_finetune_args;
 
 bool ses_finetune_command(ses_call *c, ses_err *e);
 bool ses_finetune_search(ses_call *c, ses_err *e); /* --grid, --seeds */
 /* One run. part: of a search, without a summary of its own. *stopped: by a signal; a checkpoint is saved. */
 bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e);
+/* The same for --method of tune/few_shot: finetune_method.c. */
+bool ses_finetune_by_method(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e);
+/* The method exists and reads the options of methods that are given. */
+bool ses_finetune_check_method(const ses_finetune_args *a, ses_err *e);
 /* The same for --method: finetune_classifier.c. */
 bool ses_finetune_classifier(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e);
 

@@ -1,9 +1,11 @@
 /* Opening of fine-tuned models for eval, predict and quantize. */
 #include "predictor_args.h"
 
+#include "base/alloc.h"
 #include "base/json/json_helpers.h"
 #include "base/label_pairs.h"
 #include "train/train_folder.h"
+#include "tune/finetune_data.h"
 
 #include <string.h>
 
@@ -12,6 +14,26 @@ static const ses_opt opt[] = {
     SES_OPT_INCLUDE(ses_predictor_args, task, ses_task_option_table),
 };
 const ses_opt_table ses_predictor_option_table = { opt, SES_LEN(opt) };
+
+static const ses_opt ensemble_opt[] = {
+    { .name = "ensemble",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(ses_predictor_args, ensemble),
+      .value = "DIR,DIR...",
+      .help = "average the probabilities of these models (and of DIR, if given); of regress: the values. "
+              "Labels are matched by name; models that answer questions need the same tokenizer" },
+};
+const ses_opt_table ses_ensemble_option_table = { ensemble_opt, SES_LEN(ensemble_opt) };
+
+bool ses_predictor_args_name_models(const void *args, int n_operands)
+{
+    return ((const ses_predictor_args *)args)->ensemble && n_operands == 1;
+}
+
+const char *ses_predictor_args_dir(const ses_predictor_args *a, const ses_call *c)
+{
+    return ses_predictor_args_name_models(a, c->n_operands) ? NULL : c->operands[0];
+}
 
 static void put_option(const ses_json *stored, const char *name, ses_json_writer *w)
 {
@@ -41,7 +63,11 @@ ses_json_doc *ses_predictor_args_open_stored(const ses_predictor_args *a, const 
                                              const char *except, ses_err *e)
 {
     const char *dir = a->adapter ? a->adapter : a->model ? a->model : c->n_operands ? c->operands[0] : NULL;
+    char *first = NULL;
+    if (!a->model && ses_predictor_args_name_models(a, c->n_operands))
+        dir = first = ses_strndup(a->ensemble, strcspn(a->ensemble, ","), e);
     ses_json_doc *run = dir && !a->data.task ? ses_run_info_open(dir, e) : NULL;
+    ses_free(first);
     ses_json_doc *copy =
         run ? copy_data_options(ses_json_get(ses_json_root(run), "options"), except, e) : NULL;
     ses_json_free(run);
@@ -58,6 +84,63 @@ static bool on_event(void *ctx, const ses_training_event *ev)
     ses_progress_show(&r->line, ev->done);
     if (ev->done == ev->total) ses_progress_end(&r->line);
     return true;
+}
+
+/* ---- ensembles ---- */
+
+/* Resolves the names of --ensemble. */
+static bool read_ensemble(ses_open_predictor *r, const char *list, ses_err *e)
+{
+    size_t max = 1;
+    for (const char *c = list; *c; c++) max += *c == ',';
+    r->dir = ses_alloc_array(max, sizeof *r->dir, e);
+    if (!r->dir) return false;
+    for (const char *at = list;; at++) {
+        size_t n = strcspn(at, ",");
+        char *name = n ? ses_strndup(at, n, e) : NULL;
+        if (!n) return ses_fail(e, SES_EUSAGE, "--ensemble %s: a name is empty", list);
+        if (name) r->dir[r->n_dirs] = ses_model_resolve(name, NULL, e);
+        ses_free(name);
+        if (!r->dir[r->n_dirs]) return ses_wrap(e, "--ensemble");
+        r->n_dirs++;
+        at += n;
+        if (!*at) return true;
+    }
+}
+
+/* The fine-tuning task of a task or benchmark; NULL: unknown. */
+static const ses_finetune_task *task_of(const char *name)
+{
+    const ses_finetune_task *task = NULL;
+    ses_data_spec spec;
+    ses_err ignored = { 0 };
+    return ses_finetune_resolve_task(&(ses_data_options){ .task = name }, &(ses_finetune_task_options){ 0 },
+                                     &task, &spec, &ignored)
+               ? task
+               : NULL;
+}
+
+/* The task that a folder's run.json names, compared with the ensemble's. */
+static bool same_task(const char *dir, const char *task, ses_err *e)
+{
+    ses_json_doc *run = ses_run_info_open(dir, e);
+    const char *own =
+        ses_json_string(ses_json_get(ses_json_get(ses_json_root(run), "options"), "task"), NULL);
+    bool same = !own || task_of(own) == task_of(task);
+    if (!same)
+        ses_fail(e, SES_EARG, "ensemble: %s was trained for the task %s, not %s: the models need one task",
+                 dir, own, task);
+    ses_json_free(run);
+    return same && e->code == SES_OK;
+}
+
+static bool check_ensemble(const ses_open_predictor *r, const char *dir, const char *task, ses_err *e)
+{
+    if (!dir && r->n_dirs < 2)
+        return ses_fail(e, SES_EUSAGE, "--ensemble: name at least two models, ',' between them");
+    for (size_t i = 0; i < r->n_dirs; i++)
+        if (!same_task(r->dir[i], task, e)) return false;
+    return !dir || same_task(dir, task, e);
 }
 
 bool ses_open_predictor_open(ses_open_predictor *r, const ses_predictor_args *a, const char *dir,
@@ -81,6 +164,11 @@ bool ses_open_predictor_open(ses_open_predictor *r, const ses_predictor_args *a,
         return ses_fail(e, SES_EUSAGE,
                         "--task TASK is required: %s has no " SES_RUN_INFO " of a fine-tuning run",
                         a->adapter ? a->adapter : dir);
+    if (a->ensemble && (!read_ensemble(r, a->ensemble, e) || !check_ensemble(r, dir, a->data.task, e)))
+        return false;
+    o.ensemble = (const char *const *)r->dir + !dir;
+    o.n_ensemble = r->n_dirs - (!dir && r->n_dirs);
+    if (!dir) dir = r->dir[0];
     r->dev = ses_device_open(a->compute.device, &d, e);
     r->predictor = r->dev ? ses_predictor_open(a->adapter ? a->adapter : dir, &o, r->dev, e) : NULL;
     return r->predictor != NULL;
@@ -91,5 +179,7 @@ void ses_open_predictor_free(ses_open_predictor *r)
     ses_progress_end(&r->line);
     ses_predictor_free(r->predictor);
     ses_device_free(r->dev);
+    for (size_t i = 0; i < r->n_dirs; i++) ses_free(r->dir[i]);
+    ses_free(r->dir);
     *r = (ses_open_predictor){ 0 };
 }

@@ -13,13 +13,22 @@ typedef struct ses_predictor_args {
     ses_data_options data;
     ses_finetune_task_options task;
     ses_bootstrap_args bootstrap;
-    ses_row_args rows;   /* predict */
-    bool renames_labels; /* predict: --labels 0=negative are names of predictions, not of labels in a file */
-    const char *adapter; /* folder of a LoRA adapter; NULL: none */
-    const char *model;   /* --model; main moves it to the first operand */
+    ses_row_args rows;    /* predict */
+    bool renames_labels;  /* predict: --labels 0=negative are names of predictions, not of labels in a file */
+    const char *adapter;  /* folder of a LoRA adapter; NULL: none */
+    const char *model;    /* --model; main moves it to the first operand */
+    int submission;       /* predict: a ses_submission_suite; negative: none */
+    const char *ensemble; /* models whose predictions are averaged, ',' between; NULL: one model */
 } ses_predictor_args;
 
 extern const ses_opt_table ses_predictor_option_table; /* data and task, without --task */
+extern const ses_opt_table ses_ensemble_option_table;  /* for a ses_predictor_args */
+
+/* Whether --ensemble names all models, so that the only operand is a file (a ses_command.names_models). args:
+ * begins with a ses_predictor_args. */
+bool ses_predictor_args_name_models(const void *args, int n_operands);
+/* The folder of the model that the first operand names; NULL: --ensemble names all. */
+const char *ses_predictor_args_dir(const ses_predictor_args *a, const ses_call *c);
 
 /* The task and data options of the run that trained the model, if this call has no --task: an object as
  * ses_command.open_stored returns it, without option `except` (or NULL). Free with ses_json_free. */
@@ -32,9 +41,12 @@ typedef struct ses_open_predictor {
     ses_predictor *predictor;
     const ses_call *call;
     ses_progress line;
+    char **dir; /* [n_dirs] of the ensemble */
+    size_t n_dirs;
 } ses_open_predictor;
 
-/* Opens the model in folder dir. r is used by callbacks: do not move it. */
+/* Opens the model in folder dir and the models of --ensemble; dir NULL: only the latter. r is used by
+ * callbacks: do not move it. */
 bool ses_open_predictor_open(ses_open_predictor *r, const ses_predictor_args *a, const char *dir,
                              const ses_call *c, ses_err *e);
 void ses_open_predictor_free(ses_open_predictor *r); /* fine after a failed open */

@@ -186,7 +186,8 @@ static void scatter_heads(ses_exec *x, ses_real *y, int64_t y_head, const int32_
 
 void ses_cuda_to_bf16(ses_cuda *g, void *to, const float *from, int64_t n)
 {
-    ses_exec x = { NULL, g, {} };
+    ses_exec x = {};
+    x.cuda = g;
     bf16 *y = (bf16 *)to;
     for_each(&x, n, [=] __device__(int64_t i) { y[i] = from_float<bf16>(from[i]); });
 }

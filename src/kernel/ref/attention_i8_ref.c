@@ -101,9 +101,9 @@ static void chunk(void *ctx, int64_t index, void *scratch)
     for (int64_t i = 0; i < part.len_q; i++) attend(&h, i);
 }
 
-void ses_k_attention_i8_ref(ses_exec *x, const ses_attn *a, bool no_vnni)
+void ses_k_attention_i8_ref(ses_exec *x, const ses_attn *a, bool no_dot)
 {
-    (void)no_vnni;
+    (void)no_dot;
     if (!ses_attn_i8_supported(a)) {
         ses_k_attention_ref(x, a);
         return;

@@ -22,13 +22,13 @@ typedef struct backward {
     bk_num *k;                      /* keys, from bk_pack_along */
     bk_num *q_across, *dout_across; /* queries and their output gradients, from bk_pack_across and _along */
     bk_num *q_along, *dout_along;
-    bk_num *rows_buffer; /* left operands, see bk_take */
-    float *p, *dp;       /* [BK_ROWS][SIDE] */
-    float *ds;           /* [SIDE][SIDE], a row per key; so are keep and bias */
-    float *keep;         /* dropout factors */
-    float *bias;         /* added to the scores */
-    bk_num *ds_turned;   /* ds as left operand of the product with k */
-    float *dk, *dv;      /* [SIDE][ld] */
+    bk_num *rows_buffer;   /* left operands, see bk_take */
+    float *p, *dp;         /* [BK_ROWS][SIDE] */
+    float *ds;             /* [SIDE][SIDE], a row per key; so are keep and bias */
+    float *keep;           /* dropout factors */
+    float *bias;           /* added to the scores */
+    bk_num *ds_transposed; /* ds as left operand of the product with k */
+    float *dk, *dv;        /* [SIDE][ld] */
     /* [2 SIDE] by distance, starting at the last key and the first query of the block; so is drel_bias */
     float *rel_bias;
     float *drel_bias;
@@ -59,7 +59,7 @@ static void place_bwd_scratch(backward *b, double *scratch)
     b->ds = b->dp + BK_ROWS * SIDE;
     b->keep = b->ds + SIDE * SIDE;
     b->bias = b->keep + SIDE * SIDE;
-    b->ds_turned = (bk_num *)(void *)(b->bias + SIDE * SIDE);
+    b->ds_transposed = (bk_num *)(void *)(b->bias + SIDE * SIDE);
     b->rows_buffer = (bk_num *)(void *)(b->bias + SIDE * SIDE + SIDE * (SIDE + BK_ROOM));
     b->rel_bias = b->bias + SIDE * SIDE + SIDE * (SIDE + BK_ROOM) + BK_ROWS * (MAX_DIM + BK_ROOM);
     b->drel_bias = b->rel_bias + 2 * SIDE + VF_LANES;
@@ -210,12 +210,12 @@ static void add_dq(const backward *b)
     const ses_attn *a = &b->a;
     int64_t width = bk_dim_width(a->dim);
     float tile[BK_ROWS * BK_COLS];
-    bk_turn(b->ds_turned, b->ds, SIDE, b->nq, b->nk);
+    bk_transpose(b->ds_transposed, b->ds, SIDE, b->nq, b->nk);
     for (int64_t i = 0; i < b->nq; i += BK_ROWS)
         for (int64_t d = 0; d < a->dim; d += width) {
             int64_t w = tile_min(width, b->ld - d);
-            bk_mul_turned(b->unit, tile, BK_COLS, b->ds_turned, i, b->nq, b->k + d * bk_depth(b->nk), w,
-                          b->nk);
+            bk_mul_transposed(b->unit, tile, BK_COLS, b->ds_transposed, i, b->nq, b->k + d * bk_depth(b->nk),
+                              w, b->nk);
             add_tile(b->g.dq.data + q_at(b, b->i + i) + d, a->q_row, tile, tile_min(BK_ROWS, b->nq - i),
                      tile_min(w, a->dim - d), a->scale);
         }

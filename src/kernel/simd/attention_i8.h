@@ -24,7 +24,7 @@ enum { QUERIES_I8 = 256, LINE = 16 }; /* queries per chunk; floats per cache lin
 typedef struct i8_chunk {
     const ses_attn *a;
     ses_attn_seq_head part;
-    int vnni;               /* see has_vnni */
+    int dot;                /* see dot_kind */
     int64_t i, n;           /* queries of the chunk: first, count */
     int64_t width;          /* keys rounded up to whole vectors */
     int64_t room;           /* keys rounded up to KEY_ROOM, for values and probabilities */
@@ -129,7 +129,7 @@ static void pack_keys(const i8_chunk *f)
         vf_store(f->k_scale + j, vf_mul(max_abs, unit));
         vf_store(f->mask + j, vf_pad(vf_zero(), vf_set1(-INFINITY), present));
         vi_store(f->zp_correction + j, zp_correction_of(panel, width, f->quads));
-        if (f->vnni == MATRIX && j + VF_LANES == first + width)
+        if (f->dot == MATRIX && j + VF_LANES == first + width)
             zip_panel(f->keys + first * 4 * f->depth, width, f->quads);
     }
 }
@@ -241,12 +241,12 @@ static void prefetch_output(const i8_chunk *f, int64_t i, int64_t rows)
 }
 
 /* Computes a block of queries of one head. Returns false if it has more keys than int8 attention supports. */
-static bool run_i8_queries(const ses_attn *a, int vnni, int64_t head, int64_t block, void *scratch)
+static bool run_i8_queries(const ses_attn *a, int dot, int64_t head, int64_t block, void *scratch)
 {
     ses_attn_seq_head part = ses_attn_seq_head_at(a, head);
     if (!ses_attn_i8_fits(part.len_k) && !a->k_i8.q) return false;
     i8_chunk f = {
-        .a = a, .part = part, .vnni = vnni, .i = block * QUERIES_I8, .quads = ses_quad_count(a->dim)
+        .a = a, .part = part, .dot = dot, .i = block * QUERIES_I8, .quads = ses_quad_count(a->dim)
     };
     f.n = tile_min(QUERIES_I8, part.len_q - f.i);
     f.width = tile_round_up(part.len_k, VF_LANES);

@@ -37,11 +37,11 @@ VF_INLINE void pack_value_rows(const i8_chunk *f, const float *v, const uint8_t 
 
 /* Scores of `rows` queries and the panel of keys at j, without the query scale; top: maximum per lane. */
 VF_INLINE void score_tile(const i8_chunk *f, float *s, vf *top, const uint8_t *q, int64_t j, const int rows,
-                          const int vecs, const int vnni)
+                          const int vecs, const int dot)
 {
     vi c[TILE_ROWS][TILE_VECS];
     tile_i8_sum(c, q, 4 * f->quads, f->keys + j * 4 * f->depth, NULL, f->zp_correction + j, f->quads, rows,
-                vecs, vnni, false);
+                vecs, dot, false);
     TILE_UNROLL for (int v = 0; v < vecs; v++)
     {
         vf by = vf_load(f->k_scale + j + v * VF_LANES), mask = vf_load(f->mask + j + v * VF_LANES);
@@ -56,7 +56,7 @@ VF_INLINE void score_tile(const i8_chunk *f, float *s, vf *top, const uint8_t *q
 
 /* out = probabilities times a panel of values at column d, times by[i] for query i. */
 VF_INLINE void value_tile(const i8_chunk *f, float *out, const float *by, int64_t d, const int rows,
-                          const int vecs, const bool vnni)
+                          const int vecs, const bool dot)
 {
     int64_t pairs = (f->part.len_k + 1) / 2;
     const int32_t *b = (const int32_t *)f->values + d * pairs;
@@ -73,7 +73,7 @@ VF_INLINE void value_tile(const i8_chunk *f, float *out, const float *by, int64_
         {
             vq x = vq_load(probs + i * f->width + 2 * p);
             TILE_UNROLL for (int v = 0; v < vecs; v++) c[i][v] =
-                vnni ? vi_dot2(c[i][v], x, bv[v]) : vi_dot2_plain(c[i][v], x, bv[v]);
+                dot ? vi_dot2(c[i][v], x, bv[v]) : vi_dot2_plain(c[i][v], x, bv[v]);
         }
     }
     for (int i = 0; i < rows; i++, out += f->a->out_row)
@@ -86,37 +86,37 @@ typedef void score_fn(const i8_chunk *f, float *s, vf *top, const uint8_t *q, in
 typedef void value_fn(const i8_chunk *f, float *out, const float *by, int64_t d);
 
 #define TILE_DIRECT(name, form, rows, vecs) form(name##_##rows##x##vecs, rows, vecs)
-#define SCORE_TILE(name, rows, vecs, vnni)                                              \
+#define SCORE_TILE(name, rows, vecs, dot)                                               \
     static void name(const i8_chunk *f, float *s, vf *top, const uint8_t *q, int64_t j) \
     {                                                                                   \
-        score_tile(f, s, top, q, j, rows, vecs, vnni);                                  \
+        score_tile(f, s, top, q, j, rows, vecs, dot);                                   \
     }
-#define VALUE_TILE(name, rows, vecs, vnni)                                      \
+#define VALUE_TILE(name, rows, vecs, dot)                                       \
     static void name(const i8_chunk *f, float *out, const float *by, int64_t d) \
     {                                                                           \
-        value_tile(f, out, by, d, rows, vecs, vnni);                            \
+        value_tile(f, out, by, d, rows, vecs, dot);                             \
     }
-#define SCORE_VNNI(name, rows, vecs) SCORE_TILE(name, rows, vecs, VNNI)
+#define SCORE_DOT(name, rows, vecs) SCORE_TILE(name, rows, vecs, DOT)
 #define SCORE_PLAIN(name, rows, vecs) SCORE_TILE(name, rows, vecs, PLAIN)
 #define SCORE_MATRIX(name, rows, vecs) SCORE_TILE(name, rows, vecs, MATRIX)
-#define VALUE_VNNI(name, rows, vecs) VALUE_TILE(name, rows, vecs, true)
+#define VALUE_DOT(name, rows, vecs) VALUE_TILE(name, rows, vecs, true)
 #define VALUE_PLAIN(name, rows, vecs) VALUE_TILE(name, rows, vecs, false)
-TILE_ALL(score_vnni, SCORE_VNNI)
+TILE_ALL(score_dot, SCORE_DOT)
 TILE_ALL(score_plain, SCORE_PLAIN)
-TILE_ALL(value_vnni, VALUE_VNNI)
+TILE_ALL(value_dot, VALUE_DOT)
 TILE_ALL(value_plain, VALUE_PLAIN)
 #ifdef VI_MATRIX
 TILE_ALL(score_matrix, SCORE_MATRIX)
 #endif
 static score_fn *const score_tiles[][TILE_ROWS][TILE_VECS] = {
     [PLAIN] = TILE_TABLE(score_plain),
-    [VNNI] = TILE_TABLE(score_vnni),
+    [DOT] = TILE_TABLE(score_dot),
 #ifdef VI_MATRIX
     [MATRIX] = TILE_TABLE(score_matrix),
 #endif
 };
 static value_fn *const value_tiles[2][TILE_ROWS][TILE_VECS] = { TILE_TABLE(value_plain),
-                                                                TILE_TABLE(value_vnni) };
+                                                                TILE_TABLE(value_dot) };
 
 /* Turns the scores of row r into probabilities; returns their sum per lane. */
 static vf probabilities(const i8_chunk *f, int64_t r, float by, float max)
@@ -137,21 +137,21 @@ static void attend_i8(const i8_chunk *f, int64_t i, int64_t rows)
     const ses_attn *a = f->a;
     const uint8_t *q = f->q + i * 4 * f->quads;
     float *out = output_row(f, i);
-    int64_t max_rows = f->vnni ? TILE_ROWS : PLAIN_ROWS, panel = dim_panel_width(a->dim);
+    int64_t max_rows = f->dot ? TILE_ROWS : PLAIN_ROWS, panel = dim_panel_width(a->dim);
     float largest[TILE_ROWS], by[VF_LANES];
     vf top[TILE_ROWS], sum[TILE_ROWS];
     prefetch_output(f, i, rows);
     for (int64_t r = 0; r < rows; r++) top[r] = vf_set1(-INFINITY);
     for (int64_t j = 0; j < f->width; j += TILE_COLS)
         for (int64_t r = 0; r < rows; r += max_rows)
-            score_tiles[f->vnni][tile_min(max_rows, rows - r) - 1][panel_width(f->width, j) / VF_LANES - 1](
+            score_tiles[f->dot][tile_min(max_rows, rows - r) - 1][panel_width(f->width, j) / VF_LANES - 1](
                 f, f->scores + r * f->width, top + r, q + r * 4 * f->quads, j);
     for (int64_t r = 0; r < rows; r++) largest[r] = vf_hmax(top[r]);
     for (int64_t r = 0; r < rows; r++) sum[r] = probabilities(f, r, f->q_scale[i + r], largest[r]);
     output_factors(f, by, sum, rows);
     for (int64_t d = 0; d < a->dim; d += panel) {
         int64_t width = tile_min(panel, tile_round_up(a->dim, VF_LANES) - d);
-        value_tiles[f->vnni != PLAIN][rows - 1][width / VF_LANES - 1](f, out, by, d);
+        value_tiles[f->dot != PLAIN][rows - 1][width / VF_LANES - 1](f, out, by, d);
     }
 }
 
@@ -165,7 +165,7 @@ static void attend_chunk(const i8_chunk *f)
 
 typedef struct i8_job {
     ses_attn *a;
-    int vnni; /* see has_vnni */
+    int dot; /* see dot_kind */
 } i8_job;
 
 static void run_i8_chunk(void *ctx, int64_t index, void *scratch)
@@ -174,15 +174,15 @@ static void run_i8_chunk(void *ctx, int64_t index, void *scratch)
     int64_t blocks = ses_chunks(b->a->max_seqlen_q, QUERIES),
             pairs = ses_chunks(b->a->max_seqlen_q, QUERIES_I8);
     int64_t head = index / pairs, block = index % pairs;
-    if (run_i8_queries(b->a, b->vnni, head, block, scratch)) return;
+    if (run_i8_queries(b->a, b->dot, head, block, scratch)) return;
     for (int64_t i = 2 * block; i < tile_min(2 * block + 2, blocks); i++)
         forward_chunk(b->a, head * blocks + i, scratch);
 }
 
-void VF_NAME(ses_k_attention_i8)(ses_exec *x, const ses_attn *a, bool no_vnni)
+void VF_NAME(ses_k_attention_i8)(ses_exec *x, const ses_attn *a, bool no_dot)
 {
     ses_attn copy = *a;
-    i8_job b = { .a = &copy, .vnni = no_vnni ? PLAIN : has_vnni() };
+    i8_job b = { .a = &copy, .dot = no_dot ? PLAIN : dot_kind() };
     int64_t blocks = (a->max_seqlen_q + QUERIES_I8 - 1) / QUERIES_I8;
     if (ses_attn_i8_supported(a))
         parallel_items(x, a->seqs * a->heads * blocks,

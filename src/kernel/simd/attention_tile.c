@@ -211,10 +211,10 @@ static void run_chunk(void *ctx, int64_t index, void *scratch)
     run_i8_queries(a, true, index / blocks, index % blocks, scratch);
 }
 
-void VF_NAME(ses_k_attention_i8)(ses_exec *x, const ses_attn *a, bool no_vnni)
+void VF_NAME(ses_k_attention_i8)(ses_exec *x, const ses_attn *a, bool no_dot)
 {
-    if (no_vnni || !ses_attn_i8_supported(a) || (a->max_seqlen_k > SES_ATTN_I8_MAX_KEYS && !a->k_i8.q)) {
-        BELOW(x, a, no_vnni);
+    if (no_dot || !ses_attn_i8_supported(a) || (a->max_seqlen_k > SES_ATTN_I8_MAX_KEYS && !a->k_i8.q)) {
+        BELOW(x, a, no_dot);
         return;
     }
     ses_attn copy = *a;

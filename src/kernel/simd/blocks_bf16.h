@@ -55,15 +55,15 @@ static inline bool bk_mul_narrow(float *y, int64_t ldy, bk_rows a, int64_t i, in
     return false;
 }
 
-static inline void bk_turn(bk_num *y, const float *x, int64_t row, int64_t n, int64_t k)
+static inline void bk_transpose(bk_num *y, const float *x, int64_t row, int64_t n, int64_t k)
 {
     pack_rows(y, x, 1, row, n, k);
 }
 
-static inline void bk_mul_turned(bk_unit *u, float *t, int64_t ldt, const bk_num *turned, int64_t i,
-                                 int64_t n, const bk_num *panel, int64_t width, int64_t k)
+static inline void bk_mul_transposed(bk_unit *u, float *t, int64_t ldt, const bk_num *transposed, int64_t i,
+                                     int64_t n, const bk_num *panel, int64_t width, int64_t k)
 {
-    bk_rows a = { turned, mma_depth(k) };
+    bk_rows a = { transposed, mma_depth(k) };
     bk_mul(u, t, ldt, a, i, tile_min(MMA_ROWS, n - i), panel, width, k);
 }
 

@@ -14,7 +14,7 @@ enum {
     BK_COLS = TILE_COLS,
     BK_LANES = VF_LANES,
     BK_IN_PLACE = 1, /* products may read rows in place */
-    BK_ROOM = 32,    /* see bk_take, bk_turn */
+    BK_ROOM = 32,    /* see bk_take, bk_transpose */
 };
 
 typedef float bk_num;
@@ -67,17 +67,18 @@ static inline bool bk_mul_narrow(float *y, int64_t ldy, bk_rows a, int64_t i, in
 }
 
 /* x' as a left operand of n rows and k columns, x [k][row]. y: [n][k + BK_ROOM] floats */
-static inline void bk_turn(bk_num *y, const float *x, int64_t row, int64_t n, int64_t k)
+static inline void bk_transpose(bk_num *y, const float *x, int64_t row, int64_t n, int64_t k)
 {
     pack_strips(y, x, 1, row, n, k);
 }
 
-/* t = rows i .. of the n rows from bk_turn times a panel; i is a multiple of BK_ROWS. Writes BK_ROWS rows. */
-static inline void bk_mul_turned(bk_unit *u, float *t, int64_t ldt, const bk_num *turned, int64_t i,
-                                 int64_t n, const bk_num *panel, int64_t width, int64_t k)
+/* t = rows i .. of the n rows from bk_transpose times a panel; i is a multiple of BK_ROWS. Writes BK_ROWS
+ * rows. */
+static inline void bk_mul_transposed(bk_unit *u, float *t, int64_t ldt, const bk_num *transposed, int64_t i,
+                                     int64_t n, const bk_num *panel, int64_t width, int64_t k)
 {
     (void)u, (void)n;
-    tile_strip[width / VF_LANES - 1](t, ldt, turned + i * k, panel, k);
+    tile_strip[width / VF_LANES - 1](t, ldt, transposed + i * k, panel, k);
 }
 
 #endif

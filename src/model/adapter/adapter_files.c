@@ -33,38 +33,14 @@ static ses_json_doc *load(const char *dir, const char *name, ses_err *e)
     return d;
 }
 
+ses_json_doc *ses_adapter_config_load(const char *dir, ses_err *e)
+{
+    return load(dir, SES_ADAPTER_CONFIG, e);
+}
+
 bool ses_model_is_adapter(const char *dir) { return ses_adapter_folder_is(dir); }
 
 /* ---- reading ---- */
-
-/* Rejects peft options that change the computation and are not implemented. */
-static bool check_supported(const ses_json *c, ses_err *e)
-{
-    static const char *const off[] = { "use_dora", "use_qalora", "use_bdlora", "lora_bias" };
-    static const char *const empty[] = { "alpha_pattern", "layer_replication", "target_parameters",
-                                         "trainable_token_indices", "alora_invocation_tokens" };
-    const char *type = ses_json_string(ses_json_get(c, "peft_type"), NULL);
-    const ses_json *init = ses_json_get(c, "init_lora_weights");
-    const char *how = ses_json_string(init, NULL);
-    bool on = false;
-    if (!type || strcmp(type, "LORA"))
-        return ses_fail(e, SES_EUNSUPPORTED, "\"peft_type\" is %s%s%s, expected \"LORA\"", type ? "\"" : "",
-                        type ? ses_quoted_of(type, strlen(type)).s : "missing or not a string",
-                        type ? "\"" : "");
-    for (size_t i = 0; i < SES_LEN(off); i++)
-        if (ses_json_bool(ses_json_get(c, off[i]), &on) && on)
-            return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is true: only plain LoRA is supported", off[i]);
-    for (size_t i = 0; i < SES_LEN(empty); i++)
-        if (ses_json_len(ses_json_get(c, empty[i])))
-            return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is not empty: only plain LoRA is supported",
-                            empty[i]);
-    if (how && strcmp(how, "gaussian"))
-        return ses_fail(
-            e, SES_EUNSUPPORTED,
-            "\"init_lora_weights\" is \"%s\", which changes the base model's weights: not supported",
-            ses_quoted_of(how, strlen(how)).s);
-    return true;
-}
 
 static char *base_of(const ses_json *c, const char *dir, const char *base, ses_err *e)
 {
@@ -84,63 +60,80 @@ bool ses_adapter_read_config(ses_adapter *a, const char *dir, const char *base, 
 {
     ses_json_doc *d = load(dir, SES_ADAPTER_CONFIG, e);
     const ses_json *c = d ? ses_json_root(d) : NULL;
-    bool ok = d != NULL;
-    if (ok && !check_supported(c, e)) ok = ses_wrap(e, "%s/" SES_ADAPTER_CONFIG, dir);
-    if (ok && !ses_json_real(ses_json_get(c, "lora_alpha"), &a->lora.alpha))
-        ok = ses_fail(e, SES_EFORMAT, "%s/" SES_ADAPTER_CONFIG ": \"lora_alpha\" is missing or not a number",
-                      dir);
-    if (ok) {
-        ses_json_bool(ses_json_get(c, "use_rslora"), &a->use_rslora);
-        a->lora.rank = 1; /* each layer's rank follows from its tensors */
-        a->base = base_of(c, dir, base, e);
-        ok = a->base != NULL;
-    }
+    a->desc = d ? ses_adapter_kind_of(c, e) : NULL;
+    bool ok = a->desc && a->desc->read(a, c, e);
+    if (d && !ok) ses_wrap(e, "%s/" SES_ADAPTER_CONFIG, dir);
+    if (ok) a->base = base_of(c, dir, base, e);
     ses_json_free(d);
-    return ok;
+    return ok && a->base;
 }
 
 /* ---- the config of a folder ---- */
 
 static const struct {
-    const char *task, *head;
+    const char *task, *hub, *head; /* task of peft, type of a head of adapter-hub */
 } tasks[] = {
-    { "SEQ_CLS", "classify" },
-    { "TOKEN_CLS", "tag" },
-    { "QUESTION_ANS", "span" },
-    { "CAUSAL_LM", "causal-lm" },
-    { "SEQ_2_SEQ_LM", "conditional-generation" },
+    { "SEQ_CLS", "classification", "classify" },        { "TOKEN_CLS", "tagging", "tag" },
+    { "QUESTION_ANS", "question_answering", "span" },   { "CAUSAL_LM", NULL, "causal-lm" },
+    { "SEQ_2_SEQ_LM", NULL, "conditional-generation" },
 };
 
-static const char *class_of(const ses_json *adapter, const ses_json *config)
+static const char *class_of(const ses_json *adapter, const ses_json *head, const ses_json *config)
 {
-    const char *task = ses_json_string(ses_json_get(adapter, "task_type"), NULL);
+    const char *task = ses_json_string(ses_json_get(adapter, "task_type"), NULL),
+               *type = ses_json_string(ses_json_get(ses_json_get(head, "config"), "head_type"), NULL),
+               *named = ses_json_string(ses_json_get(head, "model_class"), NULL);
     for (size_t i = 0; task && i < SES_LEN(tasks); i++)
         if (!strcmp(task, tasks[i].task)) return ses_model_class_for_head(config, tasks[i].head, NULL);
+    for (size_t i = 0; type && i < SES_LEN(tasks); i++)
+        if (tasks[i].hub && !strcmp(type, tasks[i].hub))
+            return ses_model_class_for_head(config, tasks[i].head, NULL);
+    const ses_model_desc *d = named ? ses_config_find_model(config, NULL) : NULL;
+    for (size_t i = 0; d && i < d->n_classes; i++)
+        if (!strcmp(named, d->class[i].name)) return d->class[i].name;
     return NULL;
 }
 
-/* Number of labels of a head in the file: rows of its smallest matrix. 0: no head. */
-static int64_t count_labels(const char *dir)
+/* Number of labels of a head in the file: rows of its smallest matrix. 0: no head; -1: not readable. */
+static int64_t count_labels(const char *dir, const ses_json *adapter, ses_err *e)
 {
-    char *path = ses_path_join(dir, SES_ADAPTER_FILE, NULL);
-    ses_safetensors *f = path ? ses_safetensors_open(path, NULL) : NULL;
-    int64_t smallest = 0;
+    const ses_adapter_desc *d = ses_adapter_kind_of(adapter, e);
+    ses_safetensors *f = d ? ses_adapter_open_files(d, dir, e) : NULL;
+    int64_t smallest = f ? 0 : -1;
     for (size_t i = 0; f && i < ses_safetensors_count(f); i++) {
         const ses_tensor_entry *x = ses_safetensors_at(f, i);
-        if (x->rank != 2 || strstr(x->name, ".lora_")) continue;
+        if (x->rank != 2 || !ses_adapter_is_head(x->name)) continue;
         if (!smallest || x->dim[0] < smallest) smallest = x->dim[0];
     }
     ses_safetensors_free(f);
-    ses_free(path);
     return smallest;
 }
 
-/* The base model's config with the adapter's class and number of labels. */
-static ses_json_doc *derive(const char *dir, const ses_json *adapter, const ses_json *config, ses_err *e)
+/* "label2id" of adapter-hub's head as "id2label". */
+static void put_labels(const ses_json *ids, ses_json_writer *w)
 {
-    const char *class = class_of(adapter, config);
-    int64_t labels = class ? count_labels(dir) : 0;
-    bool named = (int64_t)ses_json_len(ses_json_get(config, "id2label")) == labels;
+    char number[24];
+    ses_json_member_object(w, "id2label");
+    for (size_t i = 0; i < ses_json_len(ids); i++) {
+        int64_t id = -1;
+        if (!ses_json_int(ses_json_at(ids, i), &id)) continue;
+        snprintf(number, sizeof number, "%lld", (long long)id);
+        ses_json_member_string(w, number, ses_json_key(ids, i, NULL));
+    }
+    ses_json_end_object(w);
+}
+
+/* The base model's config with the adapter's class and labels. head: head_config.json; NULL: none. */
+static ses_json_doc *derive(const char *dir, const ses_json *adapter, const ses_json *head,
+                            const ses_json *config, ses_err *e)
+{
+    const char *class = class_of(adapter, head, config);
+    int64_t labels = class ? count_labels(dir, adapter, e) : 0;
+    if (labels < 0) return NULL;
+    const ses_json *ids = ses_json_get(ses_json_get(head, "config"), "label2id");
+    if (!ids) ids = ses_json_get(head, "label2id");
+    bool own_names = labels && (int64_t)ses_json_len(ids) == labels;
+    bool named = !own_names && (int64_t)ses_json_len(ses_json_get(config, "id2label")) == labels;
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return NULL;
     ses_json_begin_object(w);
@@ -158,7 +151,8 @@ static ses_json_doc *derive(const char *dir, const ses_json *adapter, const ses_
         ses_json_put_string(w, class);
         ses_json_end_array(w);
     }
-    if (labels && !named) ses_json_member_int(w, "num_labels", labels);
+    if (own_names) put_labels(ids, w);
+    if (labels && !named && !own_names) ses_json_member_int(w, "num_labels", labels);
     ses_json_end_object(w);
     return ses_json_writer_parse(w, e);
 }
@@ -183,7 +177,12 @@ ses_json_doc *ses_model_config_open_as(const char *dir, const char *base, const 
     ses_json_doc *adapter = load(dir, SES_ADAPTER_CONFIG, e), *d = NULL, *config = NULL;
     char *from = adapter ? base_of(ses_json_root(adapter), dir, base, e) : NULL;
     config = from ? load_config(from, class_name, e) : NULL;
-    if (config) d = derive(dir, ses_json_root(adapter), ses_json_root(config), e);
+    ses_json_doc *head =
+        config && has_file(dir, "head_config.json") ? load(dir, "head_config.json", e) : NULL;
+    bool readable = head || (config && !has_file(dir, "head_config.json"));
+    if (readable)
+        d = derive(dir, ses_json_root(adapter), head ? ses_json_root(head) : NULL, ses_json_root(config), e);
+    ses_json_free(head);
     ses_json_free(config);
     ses_json_free(adapter);
     ses_free(from);
@@ -197,42 +196,12 @@ ses_json_doc *ses_model_config_open(const char *dir, const char *base, ses_err *
 
 /* ---- writing ---- */
 
-static const char *last_of(const char *module)
-{
-    const char *dot = strrchr(module, '.');
-    return dot ? dot + 1 : module;
-}
-
-/* The shortest name that selects this layer and no layer without an adapter; peft matches names by their
- * end. */
-static const char *target_name(const ses_adapter *a, const ses_lora_target *d)
-{
-    for (size_t i = 0; i < a->n; i++)
-        if (!a->dense[i].has_lora && !strcmp(last_of(a->dense[i].hf_name), last_of(d->hf_name)))
-            return d->hf_name;
-    return last_of(d->hf_name);
-}
-
-static void put_targets(const ses_adapter *a, ses_json_writer *w)
-{
-    ses_json_member_array(w, "target_modules");
-    for (size_t i = 0; i < a->n; i++) {
-        if (!a->dense[i].has_lora) continue;
-        const char *name = target_name(a, &a->dense[i]);
-        bool listed = false;
-        for (size_t j = 0; j < i && !listed; j++)
-            listed = a->dense[j].has_lora && !strcmp(target_name(a, &a->dense[j]), name);
-        if (!listed) ses_json_put_string(w, name);
-    }
-    ses_json_end_array(w);
-}
-
 /* A module that is trained and saved as a whole; for a head its outermost module. */
 static bool saved_module(const ses_model *m, size_t i, char *buf, size_t n)
 {
     const ses_param *p = ses_store_at(m->store, i);
     const char *prefix = ses_class_prefix(m);
-    if (p->role != SES_PARAM_TRAINED || strstr(p->name, ".lora_") || !ses_model_tensor_name(m, i, buf, n))
+    if (p->role != SES_PARAM_TRAINED || ses_adapter_owns(p->name) || !ses_model_tensor_name(m, i, buf, n))
         return false;
     char *end = strncmp(buf, prefix, strlen(prefix)) ? strchr(buf, '.') : strrchr(buf, '.');
     if (end) *end = 0;
@@ -275,35 +244,26 @@ char *ses_adapter_base_name(const char *base, const char *dir)
 
 static void put_config(const ses_model *m, ses_json_writer *w)
 {
-    static const char *const nothing[] = { "auto_mapping", "layer_replication", "layers_pattern",
-                                           "layers_to_transform" };
-    static const char *const empty[] = { "alpha_pattern", "loftq_config", "rank_pattern" };
     const ses_adapter *a = m->adapter;
     const ses_head *head = m->class->head[0].head;
     char *absolute = realpath(a->base, NULL); /* absolute: valid from any folder */
     ses_hub_name hub;
     bool is_hub = ses_hub_name_of_snapshot(absolute ? absolute : a->base, &hub);
     ses_json_begin_object(w);
-    ses_json_member_string(w, "peft_type", "LORA");
+    if (a->desc->whole) {
+        a->desc->put(m, a, w);
+        ses_json_end_object(w);
+        ses_free(absolute);
+        return;
+    }
+    ses_json_member_string(w, "peft_type", a->desc->peft_type);
     ses_json_member_string(w, "task_type", head ? head->peft_task : "FEATURE_EXTRACTION");
     ses_json_member_string(w, "base_model_name_or_path", is_hub ? hub.id : absolute ? absolute : a->base);
     ses_json_member_string(w, "revision", is_hub ? hub.revision : NULL);
-    ses_json_member_int(w, "r", a->lora.rank);
-    ses_json_member_real(w, "lora_alpha", a->lora.alpha);
-    ses_json_member_real(w, "lora_dropout", a->lora.dropout);
-    put_targets(a, w);
-    put_saved(m, w);
-    ses_json_member_bool(w, "fan_in_fan_out", m->c.weights_in_out);
+    ses_json_member_string(w, "auto_mapping", NULL);
     ses_json_member_bool(w, "inference_mode", true);
-    ses_json_member_bool(w, "init_lora_weights", true);
-    ses_json_member_string(w, "bias", "none");
-    ses_json_member_bool(w, "use_dora", false);
-    ses_json_member_bool(w, "use_rslora", false);
-    for (size_t i = 0; i < SES_LEN(nothing); i++) ses_json_member_string(w, nothing[i], NULL);
-    for (size_t i = 0; i < SES_LEN(empty); i++) {
-        ses_json_member_object(w, empty[i]);
-        ses_json_end_object(w);
-    }
+    put_saved(m, w);
+    a->desc->put(m, a, w);
     ses_json_end_object(w);
     ses_free(absolute);
 }
@@ -312,5 +272,7 @@ bool ses_adapter_save_config(const ses_model *m, const char *dir, bool overwrite
 {
     ses_json_writer *w = ses_json_writer_new(2, e);
     if (w) put_config(m, w);
-    return ses_json_writer_save(w, dir, SES_ADAPTER_CONFIG, overwrite, e);
+    if (!ses_json_writer_save(w, dir, SES_ADAPTER_CONFIG, overwrite, e)) return false;
+    const ses_adapter_desc *d = m->adapter->desc;
+    return !d->save_files || d->save_files(m, m->adapter, dir, overwrite, e);
 }

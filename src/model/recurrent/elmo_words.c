@@ -44,6 +44,11 @@ void ses_elmo_words_free(ses_elmo_words *k)
 int64_t ses_elmo_words_layers(const ses_elmo_words *k) { return ses_model_layer_count(k->model) + 1; }
 int64_t ses_elmo_words_width(const ses_elmo_words *k) { return k->model->c.hidden; }
 
+int64_t ses_elmo_words_max_bytes(const ses_elmo_words *k)
+{
+    return ses_word_max_bytes(k->model->c.chars.per_word);
+}
+
 /* A batch of sentences; all its words are extra words: BOS and EOS, then the others. */
 typedef struct sentences {
     int32_t *id, *cu;

@@ -16,6 +16,8 @@ void ses_elmo_words_free(ses_elmo_words *k);
 /* Number of layers with the embeddings (3), and columns of each. */
 int64_t ses_elmo_words_layers(const ses_elmo_words *k);
 int64_t ses_elmo_words_width(const ses_elmo_words *k);
+/* Bytes of a word that are read; the rest of longer words is left out. */
+int64_t ses_elmo_words_max_bytes(const ses_elmo_words *k);
 
 /* Computes n sentences; sentence s is words first[s] .. first[s + 1] - 1 and may be empty. out[l] gets the
  * vectors of layer l for all words, [first[n], width]; out[l] NULL: the layer is not needed. A word's vector

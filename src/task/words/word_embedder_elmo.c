@@ -52,6 +52,12 @@ static bool save(const void *self, const char *path, ses_err *e)
     return ses_frozen_copy(((const elmo *)self)->dir, path, e);
 }
 
-const ses_word_embedder_kind ses_word_embedder_elmo = {
-    .name = "elmo", .value = "DIR", .open = open, .close = close, .embed = embed, .save = save
-};
+static int64_t max_bytes(const void *self) { return ses_elmo_words_max_bytes(((const elmo *)self)->model); }
+
+const ses_word_embedder_kind ses_word_embedder_elmo = { .name = "elmo",
+                                                        .value = "DIR",
+                                                        .open = open,
+                                                        .close = close,
+                                                        .embed = embed,
+                                                        .save = save,
+                                                        .max_bytes = max_bytes };

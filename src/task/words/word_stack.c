@@ -122,6 +122,17 @@ ses_word_stack *ses_word_stack_open(const char *dir, const ses_json *config, ses
 
 int64_t ses_word_stack_width(const ses_word_stack *s) { return s->width; }
 
+int64_t ses_word_stack_max_bytes(const ses_word_stack *s)
+{
+    int64_t min = INT64_MAX;
+    for (size_t i = 0; i < s->n; i++) {
+        const ses_word_embedder_kind *k = s->item[i].kind;
+        int64_t max = k->max_bytes ? k->max_bytes(s->item[i].self) : INT64_MAX;
+        if (max < min) min = max;
+    }
+    return min;
+}
+
 int64_t ses_word_stack_split(ses_word_stack *s)
 {
     int64_t column = 0, before = 0;
@@ -180,11 +191,11 @@ bool ses_word_stack_save(const ses_word_stack *s, const char *dir, ses_err *e)
 static bool add_chars(const ses_string *word, size_t n, ses_arena *mem, ses_word_features *out, ses_err *e)
 {
     size_t all = 0;
-    for (size_t i = 0; i < n; i++) all += word[i].n < SES_MAX_WORD_CHARS ? word[i].n : SES_MAX_WORD_CHARS;
+    for (size_t i = 0; i < n; i++) all += word[i].n < SES_MAX_WORD_BYTES ? word[i].n : SES_MAX_WORD_BYTES;
     int32_t *c = out->chars = ses_arena_array(mem, all + 1, sizeof *c, e);
     out->char_cu = ses_arena_array(mem, n + 1, sizeof *out->char_cu, e);
     for (size_t i = 0; c && out->char_cu && i < n; i++) {
-        size_t len = word[i].n < SES_MAX_WORD_CHARS ? word[i].n : SES_MAX_WORD_CHARS;
+        size_t len = word[i].n < SES_MAX_WORD_BYTES ? word[i].n : SES_MAX_WORD_BYTES;
         for (size_t k = 0; k < len; k++) *c++ = (unsigned char)word[i].p[k];
         out->char_cu[i + 1] = out->char_cu[i] + (int32_t)len;
     }
@@ -195,7 +206,9 @@ bool ses_word_stack_embed(ses_word_stack *s, const ses_sentences *text, ses_aren
                           ses_word_features *out, ses_err *e)
 {
     size_t cells, n = text->first[text->n];
+    int64_t max_bytes = ses_word_stack_max_bytes(s);
     *out = (ses_word_features){ 0 };
+    for (size_t i = 0; i < n; i++) out->n_shortened += text->word[i].n > (uint64_t)max_bytes;
     for (size_t i = 0; i < s->n; i++)
         if (s->item[i].kind->reads_chars && !out->chars && !add_chars(text->word, n, mem, out, e))
             return false;

@@ -11,7 +11,7 @@
 #include "sesame/json.h"
 #include "sesame/model.h"
 
-enum { SES_MAX_WORD_EMBEDDERS = 8, SES_MAX_WORD_CHARS = 50 /* bytes of a word that are read */ };
+enum { SES_MAX_WORD_EMBEDDERS = 8, SES_MAX_WORD_BYTES = 50 /* bytes of a word that are read */ };
 
 /* The words of n sentences, one sentence after another; sentence s has the words first[s] .. first[s + 1] -
  * 1, and first[0] is 0. */
@@ -33,6 +33,8 @@ typedef struct ses_word_embedder_kind {
     bool (*embed)(void *self, const ses_sentences *s, float *out, int64_t stride, ses_err *e);
     /* Writes a file or folder that `open` reads. */
     bool (*save)(const void *self, const char *path, ses_err *e);
+    /* Bytes of a word that it reads; NULL: all of them. */
+    int64_t (*max_bytes)(const void *self);
 } ses_word_embedder_kind;
 
 #define SES_WORD_EMBEDDER(name) extern const ses_word_embedder_kind ses_word_embedder_##name;
@@ -50,6 +52,8 @@ ses_word_stack *ses_word_stack_open(const char *dir, const ses_json *config, ses
 void ses_word_stack_free(ses_word_stack *s); /* NULL is allowed */
 
 int64_t ses_word_stack_width(const ses_word_stack *s); /* columns of all vectors */
+/* Bytes of a word that all embeddings read; longer words are shortened for some. INT64_MAX: any number. */
+int64_t ses_word_stack_max_bytes(const ses_word_stack *s);
 /* Moves the columns of language models behind all others; returns their number. */
 int64_t ses_word_stack_split(ses_word_stack *s);
 bool ses_word_stack_has(const ses_word_stack *s, const ses_word_embedder_kind *kind);
@@ -60,7 +64,8 @@ bool ses_word_stack_save(const ses_word_stack *s, const char *dir, ses_err *e);
 
 typedef struct ses_word_features {
     float *vectors;           /* [words, width]; NULL: width 0 */
-    int32_t *chars, *char_cu; /* bytes, at most SES_MAX_WORD_CHARS of a word; cumulative numbers */
+    int32_t *chars, *char_cu; /* bytes, at most SES_MAX_WORD_BYTES of a word; cumulative numbers */
+    int64_t n_shortened;      /* words of more than ses_word_stack_max_bytes */
 } ses_word_features;
 
 /* The features of the words of all sentences. Models read many sentences faster at once. */

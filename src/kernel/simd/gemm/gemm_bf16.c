@@ -11,7 +11,6 @@
 enum {
     PASS = 4096,    /* a multiple of MMA_DEPTH */
     MAX_ROWS = 256, /* rows per chunk */
-    CHUNKS = 3,     /* chunks per thread */
     WORK = 1 << 20, /* multiply-adds per chunk */
 };
 
@@ -36,18 +35,39 @@ static pass pass_at(int64_t k, int64_t begin)
     return (pass){ begin, tile_min(size, k - begin), { begin == 0, begin + size >= k } };
 }
 
-/* Multiplies rows i .. end-1, packed in a, with one panel. */
-static void run_panel(mma *m, const ses_gemm *g, pass s, const uint16_t *a, const uint16_t *panel, int64_t i,
-                      int64_t end, int64_t j)
+enum { LINE_BYTES = 64 };
+
+/* Prefetches the cache lines of C that a block is stored to, while the block is computed. */
+static void prefetch_block(const ses_gemm *g, int64_t i, int64_t rows, int64_t j, int64_t cols)
+{
+    for (int64_t r = i; r < i + rows; r++)
+        for (int64_t at = 0; at < cols; at += LINE_BYTES / 4) prefetch_write(g->c + r * g->ldc + j + at);
+}
+
+/* Multiplies rows i .. end-1, packed in a, with one panel. next: the next panel, prefetched block by block,
+ * or NULL. */
+static void run_panel(mma *m, const ses_gemm *g, pass s, const uint16_t *a, const uint16_t *panel,
+                      const uint16_t *next, int64_t i, int64_t end, int64_t j)
 {
     int64_t depth = mma_depth(s.k), cols = tile_min(MMA_COLS, g->n - j), first = i;
+    int64_t lines = MMA_COLS * MMA_DEPTH * (int64_t)sizeof *next / LINE_BYTES;
+    lines = next ? ses_chunks(lines, ses_chunks(end - i, MMA_ROWS)) : 0;
     float tile[MMA_ROWS * MMA_COLS];
     for (; i < end; i += MMA_ROWS) {
         int64_t rows = tile_min(MMA_ROWS, end - i);
+        if (MMA_FAR) prefetch_block(g, i, rows, j, cols);
+        mma_ahead(m, next, lines);
+        if (next) next += lines * LINE_BYTES / (int64_t)sizeof *next * (depth / MMA_DEPTH);
         mma_block(m, tile, MMA_COLS, a + mma_a_index(i - first, 0, depth), panel, mma_width(g->n, j), depth,
                   rows);
         tile_store(g, s.position, tile, i, rows, j, cols, !g->pre_act);
     }
+}
+
+/* The pass's part of the packed panel of columns at j. */
+static const uint16_t *packed_panel(const ses_gemm *g, pass s, int64_t j)
+{
+    return (const uint16_t *)g->packed + j * mma_depth(g->k) + s.begin * mma_width(g->n, j);
 }
 
 static void run_pass(mma *m, const job *b, pass s, int64_t index, uint16_t *scratch)
@@ -58,13 +78,14 @@ static void run_pass(mma *m, const job *b, pass s, int64_t index, uint16_t *scra
     uint16_t *buffer = scratch, *rows = scratch + MMA_COLS * PASS;
     pack_rows(rows, g->a + i * g->a_row + s.begin * g->a_col, g->a_row, g->a_col, end - i, s.k);
     for (; j < j_end; j += MMA_COLS) {
-        const uint16_t *panel = buffer;
-        if (g->packed)
-            panel = (const uint16_t *)g->packed + j * mma_depth(g->k) + s.begin * mma_width(g->n, j);
-        else
+        const uint16_t *panel = buffer, *next = NULL;
+        if (g->packed) {
+            panel = packed_panel(g, s, j);
+            if (j + MMA_COLS < j_end) next = packed_panel(g, s, j + MMA_COLS);
+        } else
             pack_pairs(buffer, g->b + s.begin * g->b_row + j * g->b_col, g->b_row, g->b_col,
                        tile_min(MMA_COLS, g->n - j), s.k);
-        run_panel(m, g, s, rows, panel, i, end, j);
+        run_panel(m, g, s, rows, panel, next, i, end, j);
     }
 }
 
@@ -86,10 +107,11 @@ static job job_of(const ses_gemm *g, int64_t threads)
 {
     int64_t panels = (g->n + MMA_COLS - 1) / MMA_COLS, k = tile_min(g->k, PASS) + 1;
     int64_t most = tile_min(MAX_ROWS, MMA_A_BYTES / (2 * k)), even = (g->m + 2 * threads - 1) / (2 * threads);
-    int64_t rows = tile_min(even > MMA_MIN_ROWS || threads == 1 ? even : MMA_MIN_ROWS, most);
+    int64_t least = g->packed ? MMA_MIN_ROWS : MMA_PACK_ROWS;
+    int64_t rows = tile_min(even > least || threads == 1 ? even : least, most);
     job b = { .g = *g, .rows = tile_round_up(rows > 0 ? rows : 1, MMA_ROWS) };
     b.blocks = (g->m + b.rows - 1) / b.rows;
-    int64_t wanted = threads > 1 ? (CHUNKS * threads + b.blocks - 1) / b.blocks : 1;
+    int64_t wanted = threads > 1 ? (MMA_CHUNKS * threads + b.blocks - 1) / b.blocks : 1;
     int64_t small = 1 + WORK / (tile_min(b.rows, g->m) * MMA_COLS * k);
     b.group = (panels + wanted - 1) / wanted;
     b.group = tile_min(b.group > small ? b.group : small, panels);

@@ -1,14 +1,18 @@
 /* int8 matrix products: packing, quantizing, the partition into chunks and the epilogues of rows. The
  * including file defines the block of rows and columns that is multiplied at once:
  *
- *     enum { BLOCK_ROWS, CHUNK_WORK, EPILOGUE_ROWS, SHARED_ROWS, QUAD_STEP };
- *         rows of a block; multiply-adds per chunk; rows per chunk if rows get an epilogue, and if there are
- *         few chunks per thread; the quads of a panel are a multiple of QUAD_STEP
+ *     enum { BLOCK_ROWS, CHUNK_WORK, CHUNKS, QUAD_STEP };
+ *         rows of a block; multiply-adds per chunk, more if there are more than CHUNKS chunks per thread (0:
+ *         no more); the quads of a panel are a multiple of QUAD_STEP
+ *     enum { EPILOGUE_ROWS, EPILOGUE_BYTES, EPILOGUE_STEP, EPILOGUE_CHUNKS, SHARED_ROWS };
+ *         if rows get an epilogue: most rows and bytes of A and C per chunk; large chunks have a multiple of
+ *         EPILOGUE_STEP rows; at least this many chunks per thread, unless they would have less than
+ *         SHARED_ROWS rows
  *     block_state, blocks_begin(&s), blocks_end(&s)
  *         what a chunk keeps from its first block to its last
  *     void blocks_finish(&s)
  *         completes the results of all blocks so far
- *     int64_t block_rows(left, vnni)
+ *     int64_t block_rows(left, dot)
  *         rows of the next block if `left` rows remain
  *     void block_run(&s, t, &in, rows, vecs)
  *         t = the product of `rows` rows and a panel of `vecs` vectors, see i8_block; complete after
@@ -25,12 +29,12 @@
 
 /* Start of a packed B, followed by scale[width], zp_correction[width], panels */
 typedef struct packed_header {
-    int32_t vnni; /* has_vnni of the processor that packed it */
+    int32_t dot; /* dot_kind of the processor that packed it */
     int32_t pad[15];
 } packed_header;
 
 typedef struct packed_panels {
-    int vnni;
+    int dot;
     const float *scale;           /* scale per column */
     const int32_t *zp_correction; /* per column, see gemm_i8_tile.h */
     const int8_t *panel;
@@ -42,7 +46,7 @@ static packed_panels panels_of(const void *packed, int64_t n)
     int64_t width = tile_round_up(n, VF_LANES);
     const float *scale = (const float *)(const void *)(h + 1);
     const int32_t *zp_correction = (const int32_t *)(const void *)(scale + width);
-    return (packed_panels){ h->vnni, scale, zp_correction, (const int8_t *)(zp_correction + width) };
+    return (packed_panels){ h->dot, scale, zp_correction, (const int8_t *)(zp_correction + width) };
 }
 
 /* ---- the product ---- */
@@ -94,15 +98,15 @@ static void run_panel(block_state *s, const ses_gemm *g, ses_i8_rows a, int64_t 
                     .zp_correction = b.zp_correction + j,
                     .quads = quads,
                     .ldt = TILE_COLS,
-                    .vnni = b.vnni,
-                    .stream = block_rows(end - i, b.vnni) == end - i };
+                    .dot = b.dot,
+                    .stream = block_rows(end - i, b.dot) == end - i };
     int64_t panel = 4 * width * depth, left = j + width < g->n && !in.stream ? panel : 0;
     float tile[BLOCK_ROWS * TILE_COLS];
     bool direct = !g->pre_act && !g->accumulate && j + width <= g->n &&
                   (g->act == SES_ACT_NONE || g->act == SES_ACT_GELU);
     if (direct) in.ldt = g->ldc, in.bias = g->bias ? g->bias + j : NULL, in.gelu = g->act == SES_ACT_GELU;
     for (int64_t rows; i < end; i += rows) {
-        rows = block_rows(end - i, b.vnni);
+        rows = block_rows(end - i, b.dot);
         in.a = a.q + i * 4 * quads, in.a_scale = a.scale + i;
         in.next = next_bytes(in.b, panel, &left, quads, ahead);
         block_run(s, direct ? g->c + i * g->ldc + j : tile, &in, rows, width / VF_LANES);
@@ -227,14 +231,25 @@ static void epilogue_rows(void *ctx, int64_t index, void *scratch)
     blocks_end(&s);
 }
 
+/* Most rows of a chunk. */
+static int64_t max_epilogue_rows(const ses_gemm *g)
+{
+    int64_t fit = SES_SCRATCH_BYTES / row_bytes(g), cached = EPILOGUE_BYTES / row_bytes(g);
+    cached = cached > EPILOGUE_STEP ? cached / EPILOGUE_STEP * EPILOGUE_STEP : EPILOGUE_STEP;
+    return tile_min(EPILOGUE_ROWS, tile_min(fit, cached));
+}
+
 /* Chooses a number of chunks that keeps all threads busy. The partitioning does not change any bit. */
 static void run_epilogue_rows(ses_exec *x, job *b)
 {
-    int64_t m = b->g->m, max_rows = tile_min(EPILOGUE_ROWS, SES_SCRATCH_BYTES / row_bytes(b->g));
-    int64_t threads = ses_thread_pool_size(x->pool), chunks = ses_chunks(m, max_rows);
-    if (chunks < 2 * threads) chunks = tile_min(2 * threads, ses_chunks(m, tile_min(max_rows, SHARED_ROWS)));
+    int64_t m = b->g->m, max_rows = max_epilogue_rows(b->g);
+    int64_t threads = ses_thread_pool_size(x->pool), least = EPILOGUE_CHUNKS * threads;
+    int64_t chunks = ses_chunks(m, max_rows);
+    if (chunks < least) chunks = tile_min(least, ses_chunks(m, tile_min(max_rows, SHARED_ROWS)));
     chunks = ses_chunks(chunks, threads) * threads;
     b->rows = ses_chunks(m, chunks);
+    int64_t whole = tile_round_up(b->rows, EPILOGUE_STEP);
+    if (b->rows > EPILOGUE_STEP && whole <= max_rows && whole - b->rows <= EPILOGUE_STEP / 2) b->rows = whole;
     ses_parallel_for(x->pool, ses_chunks(m, b->rows), epilogue_rows, b);
 }
 
@@ -251,6 +266,11 @@ void VF_NAME(ses_k_gemm_i8)(ses_exec *x, const ses_gemm *g, int64_t count, ses_i
     b.rows = tile_min(g->m, CHUNK_ROWS);
     int64_t work = b.rows < FEW_ROWS ? FEW_ROWS : b.rows; /* few rows are limited by loading B */
     b.group = tile_min(1 + CHUNK_WORK / (work * TILE_COLS * (g->k + 1)), panels);
+    if (CHUNKS) { /* larger groups */
+        int64_t threads = ses_thread_pool_size(x->pool), blocks = ses_chunks(g->m, b.rows) * count;
+        int64_t even = ses_chunks(panels, threads > 1 ? ses_chunks(CHUNKS * threads, blocks) : 1);
+        if (b.group < even) b.group = even;
+    }
     b.groups = (panels + b.group - 1) / b.group;
     ses_parallel_for(x->pool, (g->m + b.rows - 1) / b.rows * b.groups * count, run_chunk, &b);
 }
@@ -291,7 +311,7 @@ typedef struct packing {
     const int8_t *bytes; /* NULL: use b */
     const float *bytes_scale;
     int64_t b_row, b_col, n, k;
-    int vnni; /* see has_vnni */
+    int dot; /* see dot_kind */
 } packing;
 
 /* Column j as int8, padded with zeros to a multiple of 4. */
@@ -370,15 +390,15 @@ static void pack_chunk(void *ctx, int64_t index, void *scratch)
             pack_columns(c, panel + 4 * v, width, j, n, scratch);
         vi_store(c->zp_correction + j, zp_correction_of(panel + 4 * v, width, quads));
     }
-    if (c->vnni == MATRIX) zip_panel(panel, width, quads);
+    if (c->dot == MATRIX) zip_panel(panel, width, quads);
 }
 
 static void pack_b(ses_exec *x, void *packed, packing c)
 {
     packed_header *h = packed;
     int64_t width = tile_round_up(c.n, VF_LANES);
-    *h = (packed_header){ .vnni = has_vnni() };
-    c.vnni = h->vnni;
+    *h = (packed_header){ .dot = dot_kind() };
+    c.dot = h->dot;
     c.scale = (float *)(void *)(h + 1);
     c.zp_correction = (int32_t *)(void *)(c.scale + width);
     c.panel = (int8_t *)(c.zp_correction + width);

@@ -17,16 +17,16 @@ typedef struct i8_block {
     int64_t ldt;       /* row stride of the result */
     const float *bias; /* NULL: added later */
     bool gelu;         /* apply GELU after the bias */
-    int vnni;          /* see has_vnni */
+    int dot;           /* see dot_kind */
     bool stream;       /* the panel is read only once */
 } i8_block;
 
 /* t = sum * row scale * column scale + bias */
-VF_INLINE void i8_tile_run(float *t, const i8_block *in, const int rows, const int vecs, const int vnni,
+VF_INLINE void i8_tile_run(float *t, const i8_block *in, const int rows, const int vecs, const int dot,
                            const bool stream)
 {
     vi c[TILE_ROWS][TILE_VECS];
-    tile_i8_sum(c, in->a, 4 * in->quads, in->b, in->next, in->zp_correction, in->quads, rows, vecs, vnni,
+    tile_i8_sum(c, in->a, 4 * in->quads, in->b, in->next, in->zp_correction, in->quads, rows, vecs, dot,
                 stream);
     /* loaded before t is written: the compiler must assume that they overlap */
     vf by[TILE_VECS], bias[TILE_VECS];
@@ -55,13 +55,13 @@ typedef void i8_tile_fn(float *t, const i8_block *in);
     {                                                                     \
         i8_tile_run(t, in, rows, vecs, (form) % STREAM, (form) / STREAM); \
     }
-enum { STREAM = 3 }; /* added to PLAIN, VNNI or MATRIX */
-TILE_ALL(vnni, VNNI)
-TILE_ALL(vnni_stream, VNNI + STREAM)
+enum { STREAM = 3 }; /* added to PLAIN, DOT or MATRIX */
+TILE_ALL(dot, DOT)
+TILE_ALL(dot_stream, DOT + STREAM)
 #ifdef __AVX512VNNI__
-static i8_tile_fn *const i8_tile[2 * STREAM][TILE_ROWS][TILE_VECS] = { [VNNI] = TILE_TABLE(vnni),
-                                                                       [VNNI + STREAM] =
-                                                                           TILE_TABLE(vnni_stream) };
+static i8_tile_fn *const i8_tile[2 * STREAM][TILE_ROWS][TILE_VECS] = { [DOT] = TILE_TABLE(dot),
+                                                                       [DOT + STREAM] =
+                                                                           TILE_TABLE(dot_stream) };
 #else
 TILE_ALL(plain, PLAIN)
 TILE_ALL(plain_stream, PLAIN + STREAM)
@@ -71,9 +71,9 @@ TILE_ALL(matrix_stream, MATRIX + STREAM)
 #endif
 static i8_tile_fn *const i8_tile[2 * STREAM][TILE_ROWS][TILE_VECS] = {
     [PLAIN] = TILE_TABLE(plain),
-    [VNNI] = TILE_TABLE(vnni),
+    [DOT] = TILE_TABLE(dot),
     [PLAIN + STREAM] = TILE_TABLE(plain_stream),
-    [VNNI + STREAM] = TILE_TABLE(vnni_stream),
+    [DOT + STREAM] = TILE_TABLE(dot_stream),
 #ifdef VI_MATRIX
     [MATRIX] = TILE_TABLE(matrix),
     [MATRIX + STREAM] = TILE_TABLE(matrix_stream),
@@ -94,7 +94,7 @@ VF_INLINE void store_gelu(float *c, int64_t ldc, const float *tile, int64_t rows
 /* t = the product of at most TILE_ROWS rows and a panel of `vecs` vectors. */
 static void i8_vector_block(float *t, const i8_block *in, int64_t rows, int64_t vecs)
 {
-    i8_tile_fn *run = i8_tile[in->vnni + (in->stream ? STREAM : 0)][rows - 1][vecs - 1];
+    i8_tile_fn *run = i8_tile[in->dot + (in->stream ? STREAM : 0)][rows - 1][vecs - 1];
     if (!in->gelu) {
         run(t, in);
         return;

@@ -4,9 +4,13 @@
 enum {
     BLOCK_ROWS = TILE_ROWS,
     CHUNK_WORK = 1 << 20,
+    CHUNKS = 0,
+    QUAD_STEP = 1,
     EPILOGUE_ROWS = 32,
+    EPILOGUE_BYTES = SES_SCRATCH_BYTES,
+    EPILOGUE_STEP = 1,
+    EPILOGUE_CHUNKS = 2,
     SHARED_ROWS = 2 * TILE_ROWS,
-    QUAD_STEP = 1
 };
 
 typedef struct block_state {
@@ -17,9 +21,9 @@ static void blocks_end(block_state *s) { (void)s; }
 static void blocks_finish(block_state *s) { (void)s; }
 
 /* Blocks have about the same number of rows. */
-static int64_t block_rows(int64_t left, bool vnni)
+static int64_t block_rows(int64_t left, bool dot)
 {
-    return ses_chunks(left, ses_chunks(left, vnni ? TILE_ROWS : PLAIN_ROWS));
+    return ses_chunks(left, ses_chunks(left, dot ? TILE_ROWS : PLAIN_ROWS));
 }
 
 static void block_run(block_state *s, float *t, const i8_block *in, int64_t rows, int64_t vecs)

@@ -8,10 +8,14 @@
 enum {
     BLOCK_ROWS = 2 * MT_ROWS,
     CHUNK_WORK = 1 << 23,
-    EPILOGUE_ROWS = 64,
-    SHARED_ROWS = BLOCK_ROWS,
+    CHUNKS = 3,
     QUAD_STEP = MT_BYTES / 4, /* quads of one step of tiles */
-    FEW = TILE_ROWS,          /* rows that VNNI multiplies faster */
+    EPILOGUE_ROWS = 256,      /* B comes from the L3 cache once per chunk */
+    EPILOGUE_BYTES = 1 << 20, /* half of the L2 cache of processors with AMX */
+    EPILOGUE_STEP = BLOCK_ROWS,
+    EPILOGUE_CHUNKS = 1,
+    SHARED_ROWS = BLOCK_ROWS,
+    FEW = TILE_ROWS, /* rows that VNNI multiplies faster */
 };
 
 _Static_assert(VF_LANES == MT_ROWS, "a vector is a row of a tile");
@@ -77,9 +81,9 @@ static void scale_some(block_state *s, int64_t n)
 
 static void blocks_finish(block_state *s) { scale_some(s, BLOCK_ROWS); }
 
-static int64_t block_rows(int64_t left, bool vnni)
+static int64_t block_rows(int64_t left, bool dot)
 {
-    (void)vnni;
+    (void)dot;
     return tile_min(left, BLOCK_ROWS);
 }
 

@@ -15,10 +15,10 @@
 #include <string.h>
 
 enum { LINE_BYTES = 64, AHEAD_BYTES = 6 << 10 }; /* bytes */
-enum { PLAIN_ROWS = 4 }; /* tile height without VNNI, which needs more registers for B */
+enum { PLAIN_ROWS = 4 };                         /* tile height of PLAIN, which needs more registers for B */
 
-/* Instructions for the sums, see has_vnni. */
-enum { PLAIN = 0, VNNI = 1, MATRIX = 2 };
+/* Instructions for the sums, see dot_kind. */
+enum { PLAIN = 0, DOT = 1, MATRIX = 2 };
 
 #ifdef VI_MATRIX
 #include "matrix_tile.h"
@@ -28,10 +28,10 @@ enum { PLAIN = 0, VNNI = 1, MATRIX = 2 };
  * per quad, or NULL. stream: B is read only once, so prefetch more of B instead. */
 VF_INLINE void tile_i8_sum(vi c[TILE_ROWS][TILE_VECS], const uint8_t *a, int64_t a_row, const int8_t *b,
                            const int8_t *next, const int32_t *zp_correction, int64_t quads, const int rows,
-                           const int vecs, const int vnni, const bool stream)
+                           const int vecs, const int dot, const bool stream)
 {
 #ifdef VI_MATRIX
-    if (vnni == MATRIX) {
+    if (dot == MATRIX) {
         tile_matrix(c, a, a_row, b, next, stream ? AHEAD_BYTES : 0, quads / 2, rows, vecs, vi_matrix);
         a += quads / 2 * 8, b += quads / 2 * 8 * vecs * VF_LANES, quads %= 2;
     }
@@ -39,7 +39,7 @@ VF_INLINE void tile_i8_sum(vi c[TILE_ROWS][TILE_VECS], const uint8_t *a, int64_t
     TILE_UNROLL for (int v = 0; v < vecs; v++)
     {
         vi start = vi_sub(vi_set1(0), vi_load(zp_correction + v * VF_LANES));
-        TILE_UNROLL for (int i = 0; i < rows; i++) c[i][v] = vnni == MATRIX ? vi_add(c[i][v], start) : start;
+        TILE_UNROLL for (int i = 0; i < rows; i++) c[i][v] = dot == MATRIX ? vi_add(c[i][v], start) : start;
     }
     for (; quads > 0; quads--, a += 4, b += vecs * VF_LANES * 4) {
         vi bv[TILE_VECS];
@@ -52,7 +52,7 @@ VF_INLINE void tile_i8_sum(vi c[TILE_ROWS][TILE_VECS], const uint8_t *a, int64_t
         } else if (next) {
             __builtin_prefetch(next, 0, 2), next += LINE_BYTES;
         }
-        if (vnni) {
+        if (dot) {
             TILE_UNROLL for (int i = 0; i < rows; i++)
             {
                 vq x = vq_load(a + i * a_row);
@@ -76,7 +76,7 @@ static inline void zip_panel(int8_t *panel, int64_t width, int64_t quads)
 #ifdef VI_MATRIX
     zip_steps(panel, width, quads);
 #else
-    (void)panel, (void)width, (void)quads; /* has_vnni never asks for it */
+    (void)panel, (void)width, (void)quads; /* dot_kind never asks for it */
 #endif
 }
 

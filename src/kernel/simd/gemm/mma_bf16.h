@@ -8,6 +8,7 @@
  *     mma m = mma_begin();         at the start of a chunk
  *     mma_block(&m, t, ldt, a, panel, width, depth, rows)      t[rows][width] = A panel, for a block of A
  *     mma_end(&m);                 at its end
+ *     mma_ahead(&m, next, lines)   the next blocks prefetch this many cache lines per MMA_DEPTH, from next on
  *     mma_arrange(panel, width, depth)     turns a panel packed like this into the order that mma_block reads
  *
  * The sums of an element are in the order of k at any position in a block. Therefore the bits of a row depend

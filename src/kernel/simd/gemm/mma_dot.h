@@ -10,6 +10,9 @@ enum {
     MMA_DEPTH = 2,
     MMA_A_BYTES = 384 << 10, /* size of a chunk's rows: part of the L2 cache */
     MMA_MIN_ROWS = 64,       /* rows of a chunk, if there are as many */
+    MMA_PACK_ROWS = 64,      /* the same if the chunk packs B */
+    MMA_CHUNKS = 3,          /* chunks per thread */
+    MMA_FAR = 0,
 };
 
 #define mma_dot VF_NAME(ses_mma_dot)
@@ -26,6 +29,7 @@ static inline int64_t mma_a_index(int64_t i, int64_t p, int64_t depth)
 
 static inline mma mma_begin(void) { return (mma){ 0 }; }
 static inline void mma_end(mma *m) { (void)m; }
+static inline void mma_ahead(mma *m, const void *next, int64_t lines) { (void)m, (void)next, (void)lines; }
 
 static inline void mma_block(mma *m, float *t, int64_t ldt, const uint16_t *a, const uint16_t *panel,
                              int64_t width, int64_t depth, int64_t rows)

@@ -12,12 +12,17 @@ enum {
     MMA_LANES = 16,
     MMA_DEPTH = 32,
     MMA_A_BYTES = 1 << 20, /* size of a chunk's rows: half of the L2 cache of processors with AMX */
-    MMA_MIN_ROWS = 256, /* rows of a chunk: B comes from the L3 cache once per chunk, which takes longest */
+    MMA_MIN_ROWS = 128,  /* rows of a chunk: B comes from the L3 cache once per chunk, which takes longest */
+    MMA_PACK_ROWS = 256, /* the same if the chunk packs B */
+    MMA_CHUNKS = 2,      /* chunks per thread */
+    MMA_FAR = 1,         /* prefetch the next operands and results: memory outside the L2 cache is far away */
 };
 
 typedef struct mma {
     mt_set tiles;
-    int64_t rows; /* that the tiles are configured for; 0: not configured */
+    int64_t rows;     /* that the tiles are configured for; 0: not configured */
+    const char *next; /* see mma_ahead */
+    int64_t lines;
 } mma;
 
 /* A block of A is [depth / MMA_DEPTH][MMA_ROWS][MMA_DEPTH]: its tiles are read one after another. */
@@ -29,6 +34,8 @@ static inline int64_t mma_a_index(int64_t i, int64_t p, int64_t depth)
 
 static inline mma mma_begin(void) { return (mma){ .rows = 0 }; }
 
+static inline void mma_ahead(mma *m, const void *next, int64_t lines) { m->next = next, m->lines = lines; }
+
 static inline void mma_end(mma *m)
 {
     if (m->rows) mt_release(&m->tiles);
@@ -38,7 +45,8 @@ static inline void mma_end(mma *m)
 VF_INLINE void mma_run(mma *m, float *t, int64_t ldt, const uint16_t *a, const uint16_t *panel, int64_t width,
                        int64_t depth, const bool tall, const bool wide)
 {
-    enum { SIZE = sizeof *a, COLS = MMA_LANES };
+    enum { SIZE = sizeof *a, COLS = MMA_LANES, LINE = 64 };
+    const char *next = m->next;
     int64_t lda_bytes = MMA_DEPTH * SIZE, ldb_bytes = 2 * width * SIZE, ldt_bytes = ldt * (int64_t)sizeof *t;
     const uint16_t *low = a + MT_ROWS * MMA_DEPTH, *right = panel + 2 * COLS;
     mt_zero(&m->tiles, MT_C00);
@@ -54,6 +62,7 @@ VF_INLINE void mma_run(mma *m, float *t, int64_t ldt, const uint16_t *a, const u
         if (tall) mt_load(&m->tiles, MT_A1, low + k * MMA_ROWS, lda_bytes);
         if (tall) mt_dot_bf16(&m->tiles, MT_C10, MT_A1, MT_B0);
         if (tall && wide) mt_dot_bf16(&m->tiles, MT_C11, MT_A1, MT_B1);
+        for (int64_t l = 0; l < m->lines; l++, next += LINE) __builtin_prefetch(next, 0, 2);
     }
     mt_store(&m->tiles, MT_C00, t, ldt_bytes);
     if (wide) mt_store(&m->tiles, MT_C01, t + COLS, ldt_bytes);

@@ -28,7 +28,7 @@ static inline vi vi_dot2(vi c, vq a, vi b)
     return c;
 }
 
-static inline int has_vnni(void)
+static inline int dot_kind(void)
 {
 #if defined __clang__ /* clang 14's __builtin_cpu_supports has no avxvnni */
     unsigned a, b, c, d;

@@ -33,7 +33,7 @@ static inline vi vi_dot2(vi c, vq a, vi b)
 /* 0: no dot products of bytes; 1: the ones above; 2: also products of small matrices (VI_MATRIX, see
  * matrix_tile.h). Uses the compiler's cached CPUID result: executing CPUID takes 9 us in a virtual
  * machine. */
-static inline int has_vnni(void) { return __builtin_cpu_supports("avx512vnni") != 0; }
+static inline int dot_kind(void) { return __builtin_cpu_supports("avx512vnni") != 0; }
 
 /* The same without VNNI. B is split once for all rows of A: its even and odd bytes as int16. */
 typedef struct vi_bytes {

@@ -35,7 +35,7 @@ static inline __attribute__((always_inline)) vi vi_dot4(vi c, vq a, vi b)
 }
 
 /* Matrix products: smmla (FEAT_I8MM), which implies sdot. */
-static inline int has_vnni(void)
+static inline int dot_kind(void)
 {
     enum { HAS_DOTPROD = 1 << 20, HAS_I8MM = 1 << 13 }; /* HWCAP_ASIMDDP, HWCAP2_I8MM */
     if (!(getauxval(AT_HWCAP) & HAS_DOTPROD)) return 0;

@@ -29,7 +29,7 @@ static inline vi vi_dot2(vi c, vq a, vi b)
     for (int i = 0; i < 32; i++) c[i / 2] += x[i] * y[i];
     return c;
 }
-static inline int has_vnni(void) { return 1; }
+static inline int dot_kind(void) { return 1; }
 
 typedef vi vi_bytes;
 static inline vi_bytes vi_split_bytes(vi b) { return b; }

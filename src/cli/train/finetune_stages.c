@@ -1,0 +1,310 @@
+/* finetune --adapt and --first: stages before the run. */
+#include "finetune_stages.h"
+
+#include "base/alloc.h"
+#include "base/dir.h"
+#include "base/file.h"
+#include "command_text.h"
+#include "finetune_command.h"
+#include "pretrain_command.h"
+#include "text/tokenizer_config.h"
+#include "text/tokenizer_files.h"
+#include "train/train_folder.h"
+#include "train_monitor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define AT(field) offsetof(ses_stage_args, field)
+
+static const ses_opt opt[] = {
+    { .name = "adapt",
+      .type = SES_OPT_TEXT,
+      .offset = AT(adapt),
+      .value = "FILE",
+      .help =
+          "before the run, continue pretraining of --model on this text (a sentence or paragraph per line, "
+          "blank lines between documents), with masked or causal language modeling as the model's own; "
+          "kept in OUT/adapted" },
+    { .name = "adapt-steps",
+      .type = SES_OPT_INT,
+      .offset = AT(adapt_steps),
+      .def = "0",
+      .min = 0,
+      .max = 1e9,
+      .help = "updates of --adapt; 0: one pass over the text" },
+    { .name = "adapt-set",
+      .type = SES_OPT_LIST,
+      .offset = AT(adapt_set),
+      .value = "NAME=VALUE",
+      .help = "an option of sesame pretrain for --adapt, e.g. lr=1e-4 or length=64" },
+    { .name = "first",
+      .type = SES_OPT_TEXT,
+      .offset = AT(first),
+      .value = "FILE",
+      .help =
+          "before the run, train on this data of an intermediate task (STILTs); kept in OUT/stage-1. Options "
+          "of training apply to both unless --first-set changes them" },
+    { .name = "first-task",
+      .type = SES_OPT_TEXT,
+      .offset = AT(first_task),
+      .value = "TASK",
+      .completion = "tasks",
+      .help = "its task; default: detected from the file" },
+    { .name = "first-eval",
+      .type = SES_OPT_TEXT,
+      .offset = AT(first_eval),
+      .value = "FILE",
+      .help = "its evaluation data" },
+    { .name = "first-set",
+      .type = SES_OPT_LIST,
+      .offset = AT(first_set),
+      .value = "NAME=VALUE",
+      .help = "another option of the intermediate task, e.g. epochs=1, lr=3e-5 or label=gold_label" },
+};
+const ses_opt_table ses_stage_option_table = { opt, SES_LEN(opt) };
+
+/* ---- options of a stage ---- */
+
+/* Sets options of a command from NAME=VALUE. from: the option that has the list. */
+static bool apply(const ses_opt_list *list, const char *from, const ses_command *cmd, void *args, ses_err *e)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const char *text = list->item[i];
+        char name[64], where[96];
+        size_t n = strcspn(text, "=");
+        ses_opt o;
+        if (!text[n] || n >= sizeof name)
+            return ses_fail(e, SES_EUSAGE, "--%s %.80s: expected NAME=VALUE", from, text);
+        memcpy(name, text, n);
+        name[n] = 0;
+        if (!ses_opt_find(cmd->opt, cmd->n_opt, name, cmd->name, &o, e)) return ses_wrap(e, "--%s", from);
+        if (o.type == SES_OPT_LIST || !strcmp(o.name, "output") || !strcmp(o.name, "model"))
+            return ses_fail(e, SES_EUSAGE, "--%s: %s cannot be set", from, o.name);
+        snprintf(where, sizeof where, "--%s %s", from, name);
+        if (!ses_opt_set(&o, args, where, text + n + 1, e)) return false;
+    }
+    return true;
+}
+
+static bool check(const ses_finetune_args *a, ses_err *e)
+{
+    const ses_stage_args *s = &a->stages;
+    if (!s->adapt && (s->adapt_steps || s->adapt_set.n))
+        return ses_fail(e, SES_EUSAGE, "--adapt-steps and --adapt-set need --adapt FILE");
+    if (!s->first && (s->first_task || s->first_eval || s->first_set.n))
+        return ses_fail(e, SES_EUSAGE, "--first-task, --first-eval and --first-set need --first FILE");
+    if (s->adapt && !a->s.o.model)
+        return ses_fail(e, SES_EUSAGE,
+                        "--adapt continues the pretraining of a model: --model DIR is required");
+    if (a->s.method || a->s.o.embed)
+        return ses_fail(e, SES_EUSAGE, "--adapt and --first need a model, not --%s",
+                        a->s.method ? "method" : "embed");
+    if (a->grid.n || a->seeds > 1)
+        return ses_fail(e, SES_EUSAGE,
+                        "--adapt and --first belong to one run: search with --model "
+                        "OUT/adapted or OUT/stage-1 of an earlier run");
+    if (!a->s.train.run.output) return ses_fail(e, SES_EUSAGE, "--adapt and --first need --output OUT");
+    if (s->adapt && !ses_path_exists(s->adapt))
+        return ses_fail(e, SES_EIO, "--adapt %s: No such file or directory", s->adapt);
+    return true;
+}
+
+/* ---- folders ---- */
+
+/* A folder of OUT is complete if its last file is there. */
+static bool is_complete(const char *dir, ses_err *e)
+{
+    char *path = ses_path_join(dir, "config.json", e);
+    bool there = path && ses_path_exists(path);
+    ses_free(path);
+    return there;
+}
+
+static bool note_checkpoint(void *ctx, const char *name)
+{
+    *(bool *)ctx |= !strncmp(name, "checkpoint-", strlen("checkpoint-"));
+    return true;
+}
+
+/* The options of a run in folder dir, inside an OUT that may be resumed. */
+static void set_folder(ses_train_args *t, const char *dir)
+{
+    bool has_checkpoint = false;
+    if (ses_path_exists(dir)) ses_dir_each(dir, note_checkpoint, &has_checkpoint, NULL);
+    t->run.resume = t->run.resume && has_checkpoint;
+    t->run.overwrite = !t->run.resume;
+    t->run.output = dir;
+}
+
+/* OUT gets run.json at once, so that --resume finds the options also during a stage. */
+static bool begin_output(const ses_finetune_args *a, const char *const *dirs, size_t n, ses_err *e)
+{
+    const ses_training_options *r = &a->s.train.run;
+    if (!r->resume && !ses_train_folder_check(r, e)) return false;
+    for (size_t i = 0; i < n && !r->resume; i++)
+        if (ses_path_exists(dirs[i]) && !ses_dir_remove(dirs[i], e)) return false;
+    ses_command_text text = { 0 };
+    char *path = ses_path_join(r->output, SES_RUN_INFO, e);
+    bool ok =
+        path && ses_dir_make(r->output, e) && ses_command_text_make(&ses_command_finetune, a, &text, e) &&
+        (!ses_path_exists(path) || r->resume || ses_file_remove(path, e)) &&
+        (ses_path_exists(path) ||
+         ses_run_info_write(&(ses_run_info){ .command = text.line, .options = text.options }, r->output, e));
+    ses_free(path);
+    ses_command_text_free(&text);
+    return ok;
+}
+
+/* ---- the stage of --adapt ---- */
+
+static bool show_bytes(void *ctx, uint64_t done, uint64_t total)
+{
+    (void)ctx, (void)done, (void)total;
+    return !ses_train_monitor_signal();
+}
+
+/* Tokenizes the text to a corpus. */
+static bool build_corpus(const ses_finetune_args *a, const char *model, const char *path, ses_err *e)
+{
+    ses_tokenizer_config facts;
+    char *home = ses_tokenizer_home(model, e);
+    ses_tokenizer *t = home ? ses_tokenizer_open(home, e) : NULL;
+    bool ok = t && ses_tokenizer_config_read(&facts, home, "", NULL, t, e);
+    ses_corpus_options o = { .tokenizer = t,
+                             .unk_id = ok ? facts.role[SES_ROLE_UNK] : -1,
+                             .files = &a->stages.adapt,
+                             .n_files = 1,
+                             .overwrite = true,
+                             .threads = 1,
+                             .progress = show_bytes };
+    int64_t resumed;
+    ok = ok && (ses_corpus_build(path, &o, &resumed, e) || ses_wrap(e, "--adapt"));
+    ses_tokenizer_free(t);
+    ses_free(home);
+    return ok;
+}
+
+/* The objective that the model was pretrained with. */
+static const char *own_objective(const char *model, ses_err *e)
+{
+    static const struct {
+        const char *head, *objective;
+    } known[] = { { "masked-lm", "mlm" }, { "causal-lm", "clm" } };
+    ses_json_doc *config = ses_model_config_open(model, NULL, e);
+    const char *found = NULL;
+    for (size_t i = 0; config && !found && i < SES_LEN(known); i++) {
+        ses_err ignored = { 0 };
+        if (ses_model_class_for_head(ses_json_root(config), known[i].head, &ignored))
+            found = known[i].objective;
+    }
+    if (config && !found)
+        ses_fail(e, SES_EUNSUPPORTED,
+                 "--adapt: %s has neither a masked nor a causal language model; name an "
+                 "objective of sesame pretrain: --adapt-set objective=NAME",
+                 model);
+    ses_json_free(config);
+    return found;
+}
+
+static bool names_objective(const ses_stage_args *s)
+{
+    for (size_t i = 0; i < s->adapt_set.n; i++)
+        if (!strncmp(s->adapt_set.item[i], "objective=", strlen("objective="))) return true;
+    return false;
+}
+
+static bool run_pretrain(ses_call *c, const ses_finetune_args *a, const char *model, const char *corpus,
+                         const char *dir, ses_err *e)
+{
+    ses_pretrain_args p = { 0 };
+    const ses_command *cmd = &ses_command_pretrain;
+    const char *objective = names_objective(&a->stages) ? "mlm" : own_objective(model, e);
+    if (!objective || !ses_opt_defaults(cmd->opt, cmd->n_opt, &p, e)) return false;
+    p.compute = a->compute;
+    p.compute.json = false;
+    p.s.options.model = model;
+    p.s.options.objectives = objective;
+    p.s.corpora = (ses_opt_list){ &corpus, 1 };
+    p.s.train.run.lr = a->s.train.run.lr;
+    p.s.train.run.seed = a->s.train.run.seed;
+    p.s.train.run.steps = a->stages.adapt_steps;
+    p.s.train.run.resume = a->s.train.run.resume;
+    set_folder(&p.s.train, dir);
+    ses_call call = {
+        .command = cmd, .args = &p, .out = c->out, .err = c->err, .quiet = c->quiet || a->compute.json
+    };
+    return apply(&a->stages.adapt_set, "adapt-set", cmd, &p, e) && ses_pretrain_command(&call, e);
+}
+
+static bool run_adapt(ses_call *c, const ses_finetune_args *a, const char *model, const char *dir, ses_err *e)
+{
+    ses_buf corpus = { 0 };
+    ses_buf_appendf(&corpus, "%s.ids", dir);
+    bool ok = ses_buf_ok(&corpus, e) &&
+              (ses_path_exists(corpus.data) || build_corpus(a, model, corpus.data, e)) &&
+              run_pretrain(c, a, model, corpus.data, dir, e) && ses_file_remove(corpus.data, e);
+    ses_buf_free(&corpus);
+    return ok;
+}
+
+/* ---- the stage of --first ---- */
+
+static bool run_first(ses_call *c, const ses_finetune_args *a, const char *start, const char *dir, ses_err *e)
+{
+    ses_finetune_args first = *a;
+    ses_finetune_data_set d = { 0 };
+    bool stopped = false;
+    if (!ses_opt_defaults(ses_further_set_table.opt, ses_further_set_table.n, &d, e)) return false;
+    first.stages = (ses_stage_args){ 0 };
+    first.start = start;
+    first.s.o.train = a->stages.first;
+    first.s.o.eval = a->stages.first_eval;
+    first.s.o.data = d.data;
+    first.s.o.data.task = a->stages.first_task;
+    first.s.o.task = d.task;
+    first.s.o.metric = first.s.o.unlabeled = NULL;
+    first.s.also = first.s.teachers = (ses_opt_list){ 0 };
+    first.s.train.run.log = first.s.train.run.tensorboard = NULL;
+    set_folder(&first.s.train, dir);
+    return apply(&a->stages.first_set, "first-set", &ses_command_finetune, &first, e) &&
+           ses_finetune_one(c, &first, true, &stopped, e) && !stopped;
+}
+
+/* ---- all stages ---- */
+
+typedef bool stage_fn(ses_call *c, const ses_finetune_args *a, const char *start, const char *dir,
+                      ses_err *e);
+
+static bool run_all(ses_call *c, const ses_finetune_args *a, const char *const dir[2], ses_err *e)
+{
+    static stage_fn *const stage[] = { run_adapt, run_first };
+    const bool wanted[] = { a->stages.adapt != NULL, a->stages.first != NULL };
+    const char *start = NULL; /* --model or --config */
+    bool stopped = false;
+    for (size_t i = 0; i < SES_LEN(stage); i++) {
+        if (!wanted[i]) continue;
+        bool complete = is_complete(dir[i], e);
+        if (!c->quiet) fprintf(stderr, "%s: %s\n", dir[i], complete ? "complete" : "starts");
+        if (!complete && !stage[i](c, a, i || !a->s.o.model ? start : a->s.o.model, dir[i], e))
+            return e->code == SES_OK ? false : ses_wrap(e, "%s", dir[i]);
+        start = dir[i];
+    }
+    ses_finetune_args last = *a;
+    last.start = start;
+    set_folder(&last.s.train, a->s.train.run.output);
+    return ses_finetune_one(c, &last, false, &stopped, e) && !stopped;
+}
+
+bool ses_finetune_stages(ses_call *c, const ses_finetune_args *a, ses_err *e)
+{
+    if (!check(a, e)) return false;
+    const char *out = a->s.train.run.output;
+    char *adapted = ses_path_join(out, "adapted", e),
+         *first = adapted ? ses_path_join(out, "stage-1", e) : NULL;
+    const char *const dir[] = { adapted, first };
+    bool ok = first && begin_output(a, dir, SES_LEN(dir), e) && run_all(c, a, dir, e);
+    ses_free(adapted);
+    ses_free(first);
+    return ok;
+}

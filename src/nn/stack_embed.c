@@ -1,0 +1,82 @@
+/* The embeddings of a stack: tokens or vectors instead of them, positions, segments. */
+#include "layer_hooks.h"
+
+#include <math.h>
+
+/* The token vectors as a table with one row per token, so that they can be captured or replaced. */
+static void embed_hooked(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q, ses_tensor **table,
+                         ses_tensor **id, int32_t *pad)
+{
+    int32_t *row = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *row);
+    for (int64_t i = 0; row && i < q->tokens; i++) row[i] = (int32_t)i;
+    *table = ses_hook_embeds(p, q, ses_embed(p->tape, 1, &k->token, &q->ids, *pad));
+    *id = row ? ses_tape_ints(p->tape, row, q->tokens) : NULL;
+    *pad = -1;
+}
+
+/* Token vectors, or projected vectors of the batch instead, as a table with one row per token. */
+static void embed_modal(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q, ses_tensor **table,
+                        ses_tensor **id, int32_t *pad)
+{
+    const ses_batch *b = p->batch;
+    int32_t *row = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *row);
+    for (int64_t i = 0; row && i < q->tokens; i++)
+        row[i] = (int32_t)(b->modal_rows[i] < 0 ? i : q->tokens + b->modal_rows[i]);
+    ses_tensor *x = ses_tape_input(p->tape, b->modal_vectors, SES_DIM(b->n_modal, p->c->embed.modal_width));
+    *table = ses_append_rows(p->tape, ses_embed(p->tape, 1, &k->token, &q->ids, *pad),
+                             ses_dense_run(p->tape, k->modal, x, SES_ACT_NONE));
+    *id = row ? ses_tape_ints(p->tape, row, q->tokens) : NULL;
+    *pad = -1;
+}
+
+/* Token vectors, and vectors of the virtual tokens, as a table with one row per token. */
+static void embed_virtual(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q, ses_tensor **table,
+                          ses_tensor **id, int32_t *pad)
+{
+    int32_t *row = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *row);
+    for (int64_t i = 0; row && i < q->tokens; i++)
+        row[i] = (int32_t)(p->virtual_rows[i] < 0 ? i : q->tokens + p->virtual_rows[i]);
+    *table = ses_append_rows(p->tape, ses_embed(p->tape, 1, &k->token, &q->ids, *pad),
+                             ses_virtual_values(&k->virt, p->tape, k->virt.embed));
+    *id = row ? ses_tape_ints(p->tape, row, q->tokens) : NULL;
+    *pad = -1;
+}
+
+ses_tensor *ses_stack_embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q)
+{
+    const ses_config *c = p->c;
+    ses_tape *t = p->tape;
+    ses_tensor *table[SES_MAX_TABLES] = { k->token }, *id[SES_MAX_TABLES] = { q->ids };
+    double scale = c->embed.scale_by_sqrt_hidden ? sqrt((double)c->hidden) : 1;
+    /* token vectors are scaled or projected before positions are added */
+    bool tokens_first = scale != 1 || c->embed.project_before_positions;
+    int32_t first_pad = c->embed.train_pad ? -1 : (int32_t)c->pad_id;
+    int n = 1;
+    ses_tensor *x = NULL;
+    if (tokens_first) {
+        if (p->virtual_rows && q == &p->in) embed_virtual(k, p, q, &table[0], &id[0], &first_pad);
+        x = ses_embed(t, 1, table, id, first_pad);
+        if (p->hooks_embeds) x = ses_hook_embeds(p, q, x);
+        if (scale != 1) x = ses_scale(t, x, scale);
+        if (c->embed.project_before_positions && k->project.w)
+            x = ses_dense_run(t, k->project, x, SES_ACT_NONE);
+        n = 0;
+    }
+    if (k->position) table[n] = k->position, id[n++] = q->positions;
+    if (k->segment) table[n] = k->segment, id[n++] = q->segments;
+    int32_t pad[SES_MAX_TABLES] = { tokens_first ? -1 : first_pad, -1, -1, -1 };
+    if (c->position.skips_pad && !tokens_first)
+        pad[1] = (int32_t)c->pad_id; /* the row of padding tokens, which are not counted */
+    if (k->modal.w && p->batch->modal_rows && !tokens_first)
+        embed_modal(k, p, q, &table[0], &id[0], &pad[0]);
+    else if (p->virtual_rows && q == &p->in && !tokens_first)
+        embed_virtual(k, p, q, &table[0], &id[0], &pad[0]);
+    else if (p->hooks_embeds && !tokens_first)
+        embed_hooked(k, p, q, &table[0], &id[0], &pad[0]);
+    ses_tensor *sum = n ? ses_embed_with_pads(t, n, table, id, pad) : NULL;
+    x = x && sum ? ses_add(t, x, sum) : x ? x : sum;
+    if (k->embed_norm.gain) x = ses_norm_run(t, k->embed_norm, x, NULL, c->norm.eps);
+    x = ses_dropout(t, x, c->dropout.embed < 0 ? c->dropout.hidden : c->dropout.embed);
+    return k->project.w && !c->embed.project_before_positions ? ses_dense_run(t, k->project, x, SES_ACT_NONE)
+                                                              : x;
+}
