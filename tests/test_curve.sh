@@ -28,7 +28,7 @@ ok "its examples" test "$(number examples "$tmp/a/cells/finetune,size=16,seed=42
 # A cell is a run of finetune.
 # shellcheck disable=SC2086
 ok "the same run" exits 0 "$sesame" finetune -m "$tmp/model" --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" --threads 1 --lr 3e-3 --batch-size 16 \
-    --max-length 128 --eval-every -1 --steps 20 --train-size 16 --seed 43 -o "$tmp/same"
+    --max-length 128 --last-weights --steps 20 --train-size 16 --seed 43 -o "$tmp/same"
 ok "the same score" test "$(score eval_accuracy "$tmp/same/all_results.json")" = "$(number score "$tmp/a/cells/finetune,size=16,seed=43.json")"
 
 # Resume: finished cells stay, sizes, methods and seeds may be added, another setting is refused.

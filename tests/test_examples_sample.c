@@ -8,7 +8,7 @@ enum { N = 400 };
 /* Classes a, b, c with 280, 100 and 20 texts, mixed; the text is the number. */
 static ses_examples *texts(void)
 {
-    static char text[N][8];
+    static char text[N][16];
     static ses_example_input x[N];
     ses_err e = { 0 };
     for (int i = 0; i < N; i++) {
@@ -98,7 +98,7 @@ static void test_shots(const ses_examples *d)
 /* Every draw of a single example is about as likely: 2,000 seeds, 40 texts. */
 static void test_even(void)
 {
-    static char text[40][8];
+    static char text[40][16];
     ses_example_input x[40];
     int hits[40] = { 0 };
     double chi = 0;

@@ -132,6 +132,32 @@ static void test_limits(void)
     ses_report_free(r);
 }
 
+/* Equal ratios of x are equal distances; the x of the curve are the labels. */
+static void test_log_axis(void)
+{
+    static const double x[] = { 8, 16, 64, 80 }, y[] = { 1, 2, 3, 4 };
+    double at[4] = { 0 };
+    ses_report *r = ses_report_new(NULL);
+    ses_buf out = { 0 };
+    ses_err e = { 0 };
+    ses_figure *f = ses_report_lines(r, "", "examples", "y");
+    ses_figure_line(f, &(ses_figure_series){ "p", false, 4, x, y, 0, 0 });
+    ses_figure_log_x(f);
+    CHECK(ses_report_svg(r, &head_of, &out, &e));
+    const char *s = out.data;
+    for (int i = 0; i < 4 && (s = strstr(s, "<circle")); i++, s++)
+        CHECK(sscanf(strstr(s, "cx="), "cx=\"%lf", &at[i]) == 1);
+    CHECK(at[0] > 0 && fabs((at[2] - at[1]) - 2 * (at[1] - at[0])) < 0.25);
+    CHECK(strstr(out.data, ">8</text>") && strstr(out.data, ">64</text>") &&
+          strstr(out.data, ": 2 at 16</title>"));
+    out.len = 0;
+    ses_report_draw(r, &(ses_draw){ .width = 60 }, &out);
+    CHECK(ses_buf_ok(&out, &e) && strstr(out.data, " 80\n") && strstr(out.data, " 8 "));
+    ses_figure_log_x(NULL);
+    ses_buf_free(&out);
+    ses_report_free(r);
+}
+
 static void test_layers(void)
 {
     ses_layer_set s;
@@ -153,6 +179,7 @@ int main(void)
     test_markup();
     test_envelope();
     test_limits();
+    test_log_axis();
     test_layers();
     return check_report();
 }

@@ -37,6 +37,16 @@ ok "its card" test "$(sample nb)" = '4 examples, drawn by the seed from 80; 2 of
 ok "a grid of sizes" exits 0 tune grid --eval "$tmp/dev.tsv" --grid train-size=4,8 --seeds 2 --epochs 1
 ok "four runs" test -s "$tmp/grid/train-size=4,seed=42/config.json" -a -s "$tmp/grid/train-size=8,seed=43/config.json"
 
+# The last weights.
+ok "last weights" exits 0 tune last --eval "$tmp/dev.tsv" --last-weights --train-size 20 --epochs 3
+ok "no evaluation in training" test "$(grep -c 'accuracy' "$tmp/last/log.jsonl")" = 0
+ok "with a score" grep -q '"eval_accuracy"' "$tmp/last/all_results.json"
+ok "that selects nothing" test "$(grep -c 'selected the best' "$tmp/last/README.md")" = 0
+ok "without evaluation" exits 0 tune blind --train-size 20 --epochs 3
+ok "the same weights" cmp "$tmp/last/model.safetensors" "$tmp/blind/model.safetensors"
+ok "complete" exits 0 "$sesame" finetune -o "$tmp/last" --resume
+ok "not with patience" exits 2 tune bad --eval "$tmp/dev.tsv" --last-weights --patience 2
+
 # Other tasks.
 awk 'BEGIN { for (i = 0; i < 30; i++) printf "anna B-PER\nlives O\nin O\n%s %s\n\n", i % 3 ? "paris" : "it", i % 3 ? "B-LOC" : "O" }' >"$tmp/tags.txt"
 ok "tag" exits 0 "$sesame" finetune $small --task tag --train "$tmp/tags.txt" --train-size 7 --epochs 1 -o "$tmp/tag" # shellcheck disable=SC2086

@@ -231,6 +231,9 @@ typedef struct ses_finetune_options {
     /* Instead: examples of each class; several labels: of each label, tags: sentences with each entity type.
      * An error if a class has fewer. 0: all examples. */
     int64_t shots;
+
+    /* Evaluate once, after training, the weights of the last update: the evaluation data select nothing. */
+    bool last_weights;
 } ses_finetune_options;
 
 /* The settings of `sesame finetune` without options: three epochs of AdamW, batches of 32, learning rate

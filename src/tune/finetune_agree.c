@@ -30,6 +30,7 @@ char *ses_finetune_settings_json(const ses_finetune *f, ses_err *e)
     ses_json_member_int(w, "train_tokens", ses_dataset_tokens(f->train.data));
     if (o->train_size) ses_json_member_int(w, "train_size", o->train_size);
     if (o->shots) ses_json_member_int(w, "shots", o->shots);
+    if (o->last_weights) ses_json_member_bool(w, "last_weights", true);
     if (!is_extensible(r)) { /* else a resumed run may be longer */
         ses_json_member_real(w, "epochs", r->epochs);
         ses_json_member_int(w, "steps", r->steps);

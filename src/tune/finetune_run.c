@@ -158,6 +158,11 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
     if (o->run.eval_every && o->eval_epochs > 0)
         return ses_fail(e, SES_EUSAGE,
                         "evaluations are counted in updates (eval-every) or epochs (eval-epochs): set one");
+    if (o->last_weights && (o->patience || o->run.eval_every || o->eval_epochs > 0))
+        return ses_fail(
+            e, SES_EUSAGE,
+            "last-weights: nothing is evaluated during training, so that patience, eval-every and "
+            "eval-epochs do not apply");
     if (o->teacher.model && o->label_smoothing > 0)
         return ses_fail(e, SES_EUSAGE, "a teacher and label smoothing both soften labels: set one");
     if (!ses_cross_view_check(o, task, e)) return false;
@@ -554,7 +559,7 @@ static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
                             .on_step = on_step,
                             .should_stop = should_stop,
                             .add_files = ses_finetune_add_run_info,
-                            .evaluate = f->eval_rows ? evaluate : NULL };
+                            .evaluate = f->eval_rows && !f->o.last_weights ? evaluate : NULL };
     ses_run_log_options o = log_options(f);
     if (!ses_comm_all_ok(o.comm, ses_run_log_open(&f->log, &o, f->trainer, e), e)) return false;
     ses_finetune_on_event(
@@ -578,7 +583,7 @@ static void restore(ses_finetune *f)
     ses_err why = { 0 };
     ses_run_log_options o = log_options(f);
     ses_run_log_restore(&f->log, &o, f->trainer);
-    if (!ses_trainer_restore_best(f->trainer, &why))
+    if (!f->o.last_weights && !ses_trainer_restore_best(f->trainer, &why))
         ses_training_warn(ses_finetune_on_event, f, "%s; the weights in memory are the last, not the best",
                           why.msg);
 }

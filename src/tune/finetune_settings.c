@@ -138,6 +138,11 @@ static const ses_opt opt[] = {
       .offset = AT(o.metric),
       .value = "NAME",
       .help = "score that selects the best checkpoint, or loss; default: the task's" },
+    { .name = "last-weights",
+      .type = SES_OPT_FLAG,
+      .offset = AT(o.last_weights),
+      .help = "evaluate once, after training, the weights of the last update: the evaluation data select "
+              "nothing" },
     { .name = "eval-epochs",
       .type = SES_OPT_REAL,
       .offset = AT(o.eval_epochs),

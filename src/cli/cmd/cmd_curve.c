@@ -49,8 +49,8 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = AT(methods),
       .value = "NAME,...",
-      .help = "majority, nb, nb-svm, fasttext, vectors, bilstm, logreg (on features), head, finetune, lora; "
-              "default: all of the task" },
+      .help =
+          "methods, as nb,logreg,finetune,lora; an unknown name lists them all; default: all of the task" },
     { .name = "set",
       .type = SES_OPT_LIST,
       .offset = AT(set),
@@ -130,7 +130,7 @@ static const ses_opt opt[] = {
       .min = 1,
       .max = 256,
       .of_call = true,
-      .help = "cells run at the same time, each in a process with --threads; the scores are the same, times "
+      .help = "cells run at the same time, in processes that share the cores; the scores are the same, times "
               "are not" },
     { .name = "keep-models",
       .type = SES_OPT_FLAG,

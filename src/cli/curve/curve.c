@@ -118,6 +118,7 @@ static void curve_free(ses_curve *v)
     ses_examples_free(v->train);
     ses_examples_free(v->test);
     ses_device_free(v->dev);
+    ses_free(v->features.x);
     ses_free(v->method);
     ses_free(v->size);
     ses_free(v->cell);

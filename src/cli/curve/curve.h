@@ -20,7 +20,7 @@ typedef struct ses_curve_args {
     ses_energy_args energy;
 } ses_curve_args;
 
-typedef enum { SES_METHOD_MODEL, SES_METHOD_NEW, SES_METHOD_CLASSIFIER } ses_method_kind;
+typedef enum { SES_METHOD_MODEL, SES_METHOD_NEW, SES_METHOD_OWN, SES_METHOD_CLASSIFIER } ses_method_kind;
 
 /* A line of curve_methods.def. */
 typedef struct ses_curve_method {
@@ -56,6 +56,7 @@ typedef struct ses_curve {
     ses_call *c;
     const ses_curve_args *a;
     ses_device *dev; /* for rungs; the first one opens it */
+    struct ses_test_features features;
     const char *task_name, *metric;
     bool lower_is_better;
     ses_examples *train, *test;

@@ -108,6 +108,16 @@ static bool apply(const ses_curve *v, const ses_curve_method *m, ses_finetune_ar
     return true;
 }
 
+/* Processes that run at the same time share the cores. */
+static ses_compute_args compute_of(const ses_curve *v)
+{
+    ses_compute_args c = v->a->compute;
+    if (v->a->jobs > 1 && !c.threads) c.threads = ses_compute_threads(&c) / v->a->jobs;
+    if (v->a->jobs > 1 && !c.threads) c.threads = 1;
+    c.json = false;
+    return c;
+}
+
 /* The options of a run; examples: their number. */
 static bool make_args(const ses_curve *v, const ses_curve_method *m, size_t examples, ses_finetune_args *x,
                       ses_arena *mem, ses_err *e)
@@ -120,22 +130,25 @@ static bool make_args(const ses_curve *v, const ses_curve_method *m, size_t exam
     x->s.o.data = a->data;
     x->s.o.train = a->train;
     x->s.o.eval = a->eval;
-    x->compute = a->compute;
-    x->compute.json = false;
+    x->compute = compute_of(v);
     x->s.train.energy = a->energy;
-    if (m->kind == SES_METHOD_MODEL) x->s.o.model = a->model;
+    if (m->kind == SES_METHOD_MODEL || m->kind == SES_METHOD_OWN) x->s.o.model = a->model;
     if (m->kind == SES_METHOD_CLASSIFIER)
         x->compute.dtype = 0;
     else {
+        r->save_every = -1;
+        x->s.o.last_weights = true; /* the evaluation data select no checkpoint */
+        x->s.o.task.max_length = a->max_length;
+    }
+    bool fixed = m->kind == SES_METHOD_MODEL || m->kind == SES_METHOD_NEW;
+    if (fixed) {
         r->epochs = a->epochs;
         r->lr = a->lr;
         r->batch_size = a->batch_size;
-        r->eval_every = r->save_every = -1; /* the evaluation data select no checkpoint */
-        x->s.o.task.max_length = a->max_length;
     }
     if (!apply(v, m, x, mem, e)) return false;
     if (m->kind == SES_METHOD_NEW) x->s.train.has_lr = true; /* not the default of taggers */
-    if (m->kind != SES_METHOD_CLASSIFIER) r->steps = ses_least_updates(r, examples, a->least_updates);
+    if (fixed) r->steps = ses_least_updates(r, examples, a->least_updates);
     return true;
 }
 
@@ -207,7 +220,7 @@ static bool run_rung(ses_curve *v, const ses_rung *rung, int64_t seed, ses_examp
     ses_call quiet = *v->c;
     quiet.quiet = true;
     ses_ladder_args la = { .data = a->data,
-                           .compute = a->compute,
+                           .compute = compute_of(v),
                            .model = a->model,
                            .vectors = a->vectors,
                            .resume = true, /* continues from a checkpoint, if there is one */
@@ -229,9 +242,10 @@ static bool run_rung(ses_curve *v, const ses_rung *rung, int64_t seed, ses_examp
                      .lower_is_better = v->lower_is_better,
                      .settings = v->settings,
                      .command = v->command,
+                     .test_features = &v->features,
                      .last_weights = true,
                      .least_updates = a->least_updates };
-    ses_device_options d = ses_compute_device_options(&a->compute);
+    ses_device_options d = ses_compute_device_options(&la.compute);
     if (!v->dev && !(v->dev = ses_device_open(a->compute.device, &d, e))) return false;
     l.dev = v->dev;
     if (rung->unavailable && rung->unavailable(&l, why, sizeof why)) return ses_fail(e, SES_EARG, "%s", why);

@@ -82,7 +82,7 @@ ses_finetune_options ses_ladder_options(const ses_ladder *l, const char *dir, in
     o.train_examples = l->train;
     o.eval_examples = l->test;
     o.data = (ses_data_options){ .task = l->task };
-    if (l->last_weights) o.run.eval_every = -1;
+    o.last_weights = l->last_weights;
     o.run.output = dir;
     o.run.overwrite = true;
     o.run.seed = seed;

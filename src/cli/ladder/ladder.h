@@ -55,6 +55,11 @@ typedef struct ses_ladder {
     char *command;  /* the command line */
     ses_ladder_row *row;
     size_t n_rows;
+    /* Features of the test texts, kept for runs with the same texts; the owner frees x. NULL: not kept */
+    struct ses_test_features {
+        float *x; /* [texts, width]; NULL: not computed yet */
+        size_t width;
+    } * test_features;
     bool last_weights; /* the test data select no epoch: the weights after the last update are evaluated */
     int64_t least_updates; /* runs of fewer updates by their epochs get this many; 0: no limit */
 } ses_ladder;

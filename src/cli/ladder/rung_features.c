@@ -136,6 +136,21 @@ static bool train(ses_ladder *l, ses_pipeline *p, ses_logreg *m, result *r, ses_
     return ok;
 }
 
+/* Computes the features of the test texts, or takes the ones that are kept. */
+static bool compute_test(ses_ladder *l, ses_pipeline *p, features *t, ses_err *e)
+{
+    struct ses_test_features *kept = l->test_features;
+    if (!kept || !kept->x) {
+        if (!compute(l, p, l->test, t, e)) return false;
+        if (kept) *kept = (struct ses_test_features){ t->x, t->width };
+        return true;
+    }
+    *t = (features){ .l = l, .n = ses_examples_count(l->test), .x = kept->x, .width = kept->width };
+    t->y = ses_alloc_array(t->n, sizeof *t->y, e);
+    for (size_t i = 0; t->y && i < t->n; i++) t->y[i] = ses_examples_at(l->test, i)->label;
+    return t->y != NULL;
+}
+
 static bool run(ses_ladder *l, const ses_rung *rung, const char *dir, int64_t seed, ses_err *e)
 {
     ses_logreg m = { 0 };
@@ -146,11 +161,12 @@ static bool run(ses_ladder *l, const ses_rung *rung, const char *dir, int64_t se
     if (p && l->a->max_length) ses_pipeline_set_max_seq_len(p, l->a->max_length);
     bool ok = p && train(l, p, &m, &r, e);
     double begin = ses_seconds();
-    ok = ok && compute(l, p, l->test, &t, e) && evaluate(l, &m, &t, begin, &r, e);
+    ok = ok && compute_test(l, p, &t, e) && evaluate(l, &m, &t, begin, &r, e);
     char *model = ok ? ses_model_resolve(l->a->model, NULL, e) : NULL;
     ok = ok && model && ses_ladder_write_extra(dir, 0, 0, ses_ladder_folder_bytes(model), e) &&
          save(l, &m, &r, &t, dir, e);
     ses_free(model);
+    if (l->test_features && t.x == l->test_features->x) t.x = NULL; /* kept */
     features_free(&t);
     ses_scores_free(&r.scores);
     ses_logreg_free(&m);

@@ -30,10 +30,10 @@ bool ses_halving_plan(ses_search *s, ses_err *e)
                         "--search halving compares single runs: --seeds 1; repeat the best with --seeds");
     if (a->s.method)
         return ses_fail(e, SES_EUSAGE, "--search halving continues runs from checkpoints: --method has none");
-    if (r->eval_every || a->s.o.eval_epochs > 0 || a->s.o.patience)
-        return ses_fail(
-            e, SES_EUSAGE,
-            "--search halving sets the evaluations: remove --eval-every, --eval-epochs and --patience");
+    if (a->s.o.last_weights || r->eval_every || a->s.o.eval_epochs > 0 || a->s.o.patience)
+        return ses_fail(e, SES_EUSAGE,
+                        "--search halving sets the evaluations: remove --eval-every, --eval-epochs, "
+                        "--patience and --last-weights");
     for (size_t i = 0; i < s->space.n_axes; i++)
         if (ses_list_has("epochs|steps|eval-every|eval-epochs|patience|method|save-every",
                          s->space.axis[i].opt.name))

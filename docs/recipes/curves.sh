@@ -1,0 +1,27 @@
+#!/bin/sh
+# Learning curves of all methods on SST-2, AG News, TREC and CoNLL-2003: 8 to all examples, five seeds with intervals.
+#     sh docs/recipes/curves.sh OUT [TASK...]             DATA_DIR: ../shared/data
+# Writes OUT/TASK/ with curve.json, curve.svg and curve.html; a repeated call continues. The options in OPTIONS are added, on a GPU
+# OPTIONS="--device cuda --jobs 4". Variables: MODEL (sesame-small), SEEDS (5), SIZES (8,16,...,1024,all).
+#
+# AG News: its training file is not among the data; the curve draws from dev.tsv, 10,001 texts of the official training set.
+set -eu
+out=$1
+shift
+[ $# -gt 0 ] || set -- sst2 agnews trec conll2003
+sesame=${SESAME:-build/sesame} data=${DATA_DIR:-../shared/data} sizes=${SIZES:-8,16,...,1024,all}
+mkdir -p "$out"
+for task; do
+    case $task in
+    sst2) train=glue/SST-2/train.tsv eval=glue/SST-2/dev.tsv ;;
+    agnews) train=text-classification/agnews/dev.tsv.xz eval=text-classification/agnews/test.tsv.xz ;;
+    trec) train=text-classification/trec/train.tsv eval=text-classification/trec/test.tsv ;;
+    conll2003) train=conll2003/train.txt eval=conll2003/test.txt ;;
+    *) echo "unknown task $task: sst2, agnews, trec, conll2003" >&2; exit 2 ;;
+    esac
+    resume=
+    [ ! -e "$out/$task/curve.json" ] || resume=--resume
+    # shellcheck disable=SC2086  # several options
+    "$sesame" curve --model "${MODEL:-sesame-small}" --task "$task" --train "$data/$train" --eval "$data/$eval" --sizes "$sizes" \
+        --seeds "${SEEDS:-5}" --output "$out/$task" $resume ${OPTIONS:-}
+done
