@@ -105,6 +105,13 @@ for set in lora lora:x=1 lora:lr nb:train=x svm:lr=1 lora:lr=fast lora:seed=3; d
 done
 ok "nothing was written" test ! -e "$tmp/c"
 
+# Adapters and few-shot methods.
+ok "adapters" exits 0 curve -o "$tmp/g" --methods prefix,prompt,ia3,bitfit,bottleneck,setfit --sizes 8 --seeds 1
+ok "six scores" test "$(grep -l '"score"' "$tmp"/g/cells/*.json | wc -l)" = 6
+ok "with times" above "$(number train_seconds "$tmp/g/cells/setfit,size=8,seed=42.json")" 1e-6
+ok "pet needs patterns" exits 1 curve -o "$tmp/h" --methods pet --sizes 8 --seeds 1
+ok "said" out_has 'needs --patterns'
+
 # A method that fails leaves the others.
 ok "a method fails" exits 0 curve -o "$tmp/e" --methods nb,vectors --sizes 4 --seeds 2 --vectors "$tmp/none.txt"
 ok "its reason" out_has 'vectors with 4 examples, seed 42, has no score: .*none.txt'

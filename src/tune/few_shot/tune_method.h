@@ -61,6 +61,7 @@ struct ses_tune_run {
     ses_device *dev;
     ses_data_spec spec;
     ses_examples *train, *unlabeled; /* unlabeled: with the labels of train; NULL: none */
+    ses_examples *whole;             /* the file that train is a part of (train_size, shots); NULL: none */
     ses_patterns *patterns;          /* NULL: the method has none */
     char *dir;                       /* OUT/.sesame-members */
     ses_run_end end;

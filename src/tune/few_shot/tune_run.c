@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/str.h"
+#include "data/examples_sample.h"
 #include "train/settings_compare.h"
 #include "train/train_folder.h"
 #include "tune_method.h"
@@ -79,12 +80,23 @@ static bool read_unlabeled(ses_tune_run *r, const char *path, ses_err *e)
     return r->unlabeled != NULL;
 }
 
+/* train_size, shots: a part of the training examples, from here on all of them. */
+static bool draw_train(ses_tune_run *r, ses_err *e)
+{
+    ses_sample s = { r->o.train_size, r->o.shots, (uint64_t)r->o.run.seed };
+    if (!s.size && !s.shots) return true;
+    r->whole = r->train;
+    r->train = ses_examples_sample(r->whole, &s, e);
+    r->o.train_size = r->o.shots = 0;
+    return r->train || ses_wrap(e, "%s", r->o.train);
+}
+
 static bool read_data(ses_tune_run *r, ses_err *e)
 {
     const ses_tune_method *m = r->plan.method;
     const char *path = r->o.unlabeled;
     r->train = ses_data_open(&r->spec, r->o.train, NULL, e);
-    if (!r->train) return false;
+    if (!r->train || !draw_train(r, e)) return false;
     if (!ses_examples_check_learnable(r->train, e)) return ses_wrap(e, "%s", r->o.train);
     for (size_t i = 0; i < ses_examples_count(r->train); i++)
         if (ses_examples_at(r->train, i)->label < 0)
@@ -395,8 +407,9 @@ void ses_tune_run_free(ses_tune_run *r)
     if (!r) return;
     ses_finetune_free(r->final);
     ses_examples_free(r->extra);
-    ses_examples_free(r->train);
     ses_examples_free(r->unlabeled);
+    ses_examples_free(r->train);
+    ses_examples_free(r->whole);
     ses_patterns_free(r->patterns);
     ses_arena_free(&r->mem);
     ses_free(r->dir);
