@@ -105,6 +105,21 @@ for set in lora lora:x=1 lora:lr nb:train=x svm:lr=1 lora:lr=fast lora:seed=3; d
 done
 ok "nothing was written" test ! -e "$tmp/c"
 
+# Adapters and few-shot methods.
+ok "adapters" exits 0 curve -o "$tmp/g" --methods prefix,prompt,ia3,bitfit,bottleneck,setfit --sizes 8 --seeds 1
+ok "six scores" test "$(grep -l '"score"' "$tmp"/g/cells/*.json | wc -l)" = 6
+ok "with times" above "$(number train_seconds "$tmp/g/cells/setfit,size=8,seed=42.json")" 1e-6
+ok "pet needs patterns" exits 1 curve -o "$tmp/h" --methods pet --sizes 8 --seeds 1
+ok "said" out_has 'needs --patterns'
+
+cat >"$tmp/patterns.json" <<END
+{"patterns": ["{text} it was {mask} .", "{mask} ? {sep} {text}"], "verbalizers": {"neg": "bad", "pos": "good"}}
+END
+few_shot() { curve -o "$tmp/i" --methods pet,adapet --sizes 8 --seeds 1 --patterns "$tmp/patterns.json" --set pet:member-steps=100 --set pet:lr=3e-3 --set pet:repetitions=1 --set adapet:member-steps=10 "$@"; }
+ok "pet and adapet" exits 0 few_shot --keep-models
+ok "two scores" test "$(grep -l '"score"' "$tmp"/i/cells/*.json | wc -l)" = 2
+ok "with eight examples" grep -q '"train_examples": 8' "$tmp/i/cells/pet,size=8,seed=42/method.json"
+
 # A method that fails leaves the others.
 ok "a method fails" exits 0 curve -o "$tmp/e" --methods nb,vectors --sizes 4 --seeds 2 --vectors "$tmp/none.txt"
 ok "its reason" out_has 'vectors with 4 examples, seed 42, has no score: .*none.txt'

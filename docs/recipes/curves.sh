@@ -2,7 +2,8 @@
 # Learning curves of all methods on SST-2, AG News, TREC and CoNLL-2003: 8 to all examples, five seeds with intervals.
 #     sh docs/recipes/curves.sh OUT [TASK...]             DATA_DIR: ../shared/data
 # Writes OUT/TASK/ with curve.json, curve.svg and curve.html; a repeated call continues. The options in OPTIONS are added, on a GPU
-# OPTIONS="--device cuda --jobs 4". Variables: MODEL (sesame-small), SEEDS (5), SIZES (8,16,...,1024,all).
+# OPTIONS="--device cuda --jobs 4". Variables: MODEL (sesame-small), SEEDS (5), SIZES (8,16,...,1024,all),
+# METHODS. Run it from the source folder.
 #
 # AG News: its training file is not among the data; the curve draws from dev.tsv, 10,001 texts of the official training set.
 set -eu
@@ -19,9 +20,13 @@ for task; do
     conll2003) train=conll2003/train.txt eval=conll2003/test.txt ;;
     *) echo "unknown task $task: sst2, agnews, trec, conll2003" >&2; exit 2 ;;
     esac
+    methods=bilstm,head,finetune,lora,prefix
+    [ "$task" = conll2003 ] || methods=nb,fasttext,vectors,bilstm,logreg,finetune,lora,prefix,setfit,pet
+    patterns=
+    [ "$task" = conll2003 ] || patterns="--patterns docs/recipes/patterns/$task.json"
     resume=
     [ ! -e "$out/$task/curve.json" ] || resume=--resume
     # shellcheck disable=SC2086  # several options
     "$sesame" curve --model "${MODEL:-sesame-small}" --task "$task" --train "$data/$train" --eval "$data/$eval" --sizes "$sizes" \
-        --seeds "${SEEDS:-5}" --output "$out/$task" $resume ${OPTIONS:-}
+        --seeds "${SEEDS:-5}" --methods "${METHODS:-$methods}" $patterns --output "$out/$task" $resume ${OPTIONS:-}
 done

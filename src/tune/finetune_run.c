@@ -158,7 +158,7 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
     if (o->run.eval_every && o->eval_epochs > 0)
         return ses_fail(e, SES_EUSAGE,
                         "evaluations are counted in updates (eval-every) or epochs (eval-epochs): set one");
-    if (o->last_weights && (o->patience || o->run.eval_every || o->eval_epochs > 0))
+    if (o->last_weights && (o->patience || o->run.eval_every > 0 || o->eval_epochs > 0))
         return ses_fail(
             e, SES_EUSAGE,
             "last-weights: nothing is evaluated during training, so that patience, eval-every and "

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_LINES = 16, HEIGHT = 240, LEFT = 48, RIGHT = 12, TOP = 18, BOTTOM = 36, KEY_ROW = 18 };
+enum { MAX_LINES = 26, HEIGHT = 240, LEFT = 48, RIGHT = 12, TOP = 18, BOTTOM = 36, KEY_ROW = 18 };
 
 typedef struct lines {
     const char *x_label, *y_label;

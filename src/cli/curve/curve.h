@@ -13,7 +13,8 @@ typedef struct ses_curve_args {
     ses_data_options data;
     ses_compute_args compute;
     const char *model, *train, *eval, *sizes, *methods, *output, *vectors;
-    ses_opt_list set; /* "METHOD:OPTION=VALUE" */
+    const char *patterns, *unlabeled; /* files of few-shot methods; unlabeled NULL: --train */
+    ses_opt_list set;                 /* "METHOD:OPTION=VALUE" */
     bool per_class, keep_models, resume, overwrite;
     int64_t seed, seeds, least_updates, batch_size, max_length, jobs;
     double epochs, lr, confidence;

@@ -3,6 +3,7 @@
 #include "curve.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/number_text.h"
@@ -125,13 +126,15 @@ static bool run_cell(ses_curve *v, size_t size, size_t method, size_t seed, bool
     ses_examples *train = ses_examples_sample(v->train, &s, &why);
     ses_ladder l = { .metric = v->metric };
     ses_ladder_row row = { 0 };
+    double begin = ses_seconds();
     *x = (ses_curve_cell){ .examples = train ? (int64_t)ses_examples_count(train) : 0 };
     x->done = train && ses_curve_run_method(v, m, v->size[size], number, train, dir, stopped, &why) &&
               !*stopped &&
               (ses_ladder_read_run(&l, dir, &row, &x->score) ||
                ses_fail(&why, SES_EIO, "%s: results cannot be read", dir));
     *stopped |= !x->done && ses_train_monitor_should_stop();
-    x->train_seconds = row.train_seconds;
+    /* such a method trains several models: the whole run, with its evaluation */
+    x->train_seconds = m->kind == SES_METHOD_OWN ? ses_seconds() - begin : row.train_seconds;
     x->joules = row.joules;
     if (!x->done) ses_quote(x->failed, sizeof x->failed, why.msg, strlen(why.msg));
     bool ok = *stopped || write_cell(v, x, name, m->name, number, e);

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "base/suggest.h"
 #include "cli/train/finetune_command.h"
+#include "tune/few_shot/tune_method.h"
 
 #include <string.h>
 
@@ -45,6 +46,14 @@ const ses_curve_method *ses_curve_method_find(const char *name, size_t n, const 
     return NULL;
 }
 
+/* Whether it runs without --patterns. */
+static bool is_complete(const ses_curve *v, const ses_curve_method *m)
+{
+    const char *name = m->options ? strstr(m->options, "method=") : NULL;
+    const ses_tune_method *few_shot = name ? ses_tune_method_find(name + strlen("method=")) : NULL;
+    return !few_shot || !few_shot->needs_patterns || v->a->patterns;
+}
+
 static bool add(ses_curve *v, const ses_curve_method *m, ses_err *e)
 {
     for (size_t i = 0; i < v->n_methods; i++)
@@ -63,7 +72,8 @@ bool ses_curve_choose_methods(ses_curve *v, ses_err *e)
     v->method = ses_alloc_array(SES_LEN(methods), sizeof *v->method, e);
     if (!v->method) return false;
     for (size_t i = 0; !list && i < SES_LEN(methods); i++)
-        if (is_for(&methods[i], v->task_name)) v->method[v->n_methods++] = &methods[i];
+        if (is_for(&methods[i], v->task_name) && is_complete(v, &methods[i]))
+            v->method[v->n_methods++] = &methods[i];
     for (; ok && list; list = list[strcspn(list, ",")] ? list + strcspn(list, ",") + 1 : NULL) {
         const ses_curve_method *m = ses_curve_method_find(list, strcspn(list, ","), v->task_name, e);
         ok = m && add(v, m, e);
@@ -147,6 +157,10 @@ static bool make_args(const ses_curve *v, const ses_curve_method *m, size_t exam
         r->batch_size = a->batch_size;
     }
     if (!apply(v, m, x, mem, e)) return false;
+    const ses_tune_method *few_shot = x->s.method ? ses_tune_method_find(x->s.method) : NULL;
+    if (few_shot && few_shot->needs_patterns && !x->s.o.task.patterns) x->s.o.task.patterns = a->patterns;
+    if (few_shot && few_shot->needs_unlabeled && !x->s.o.unlabeled)
+        x->s.o.unlabeled = a->unlabeled ? a->unlabeled : a->train;
     if (m->kind == SES_METHOD_NEW) x->s.train.has_lr = true; /* not the default of taggers */
     if (fixed) r->steps = ses_least_updates(r, examples, a->least_updates);
     return true;
