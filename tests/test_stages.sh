@@ -45,6 +45,22 @@ ok "resumed after stage 1" exits 0 "$sesame" finetune -o "$tmp/part" --resume
 ok "it is complete" err_has 'stage-1: complete'
 ok "the same model" cmp "$tmp/one/model.safetensors" "$tmp/part/model.safetensors"
 
+# ---- replaced ----
+
+# shellcheck disable=SC2086
+again() # OUT, more options: the run from the start
+{
+    out=$1
+    shift
+    exits 0 "$sesame" finetune --model "$tmp/base" $rest --first "$tmp/yes.tsv" --first-task classify --first-eval "$tmp/yes.tsv" --first-set epochs=2 \
+        --first-set label=label --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" --task classify --epochs 1 -o "$out" --overwrite "$@"
+}
+ok "the stage has checkpoints" sh -c "ls -d '$tmp/part/stage-1'/checkpoint-* >/dev/null"
+echo old >"$tmp/part/stage-1/old"
+ok "overwritten" again "$tmp/part"
+ok "the same model" cmp "$tmp/one/model.safetensors" "$tmp/part/model.safetensors"
+ok "nothing old" test ! -e "$tmp/part/stage-1/old"
+
 # ---- adaptation to a domain ----
 
 # shellcheck disable=SC2086

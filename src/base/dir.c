@@ -1,5 +1,6 @@
 /* Atomic replacement of folders, and locks. */
-#define _DEFAULT_SOURCE /* flock */
+#define _DEFAULT_SOURCE   /* flock */
+#define _XOPEN_SOURCE 700 /* nftw */
 #include "dir.h"
 
 #include "alloc.h"
@@ -8,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -46,6 +48,19 @@ bool ses_dir_remove(const char *path, ses_err *e)
     ses_buf_free(&names);
     if (ok && rmdir(path)) ok = failed(path, "cannot remove", e);
     return ok;
+}
+
+static int remove_entry(const char *path, const struct stat *s, int type, struct FTW *at)
+{
+    (void)s, (void)type, (void)at;
+    return remove(path);
+}
+
+bool ses_dir_remove_all(const char *path, ses_err *e)
+{
+    enum { OPEN_FILES = 16 };
+    return nftw(path, remove_entry, OPEN_FILES, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT ||
+           failed(path, "cannot remove", e);
 }
 
 /* Prefix of a folder that is being replaced; the rest is its name, so that ses_dir_recover can restore it. */

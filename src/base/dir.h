@@ -7,6 +7,8 @@
 bool ses_dir_sync(const char *path, ses_err *e); /* fsyncs the folder's entries */
 /* Removes a folder and the files in it; fails if it has subfolders. Succeeds if the folder does not exist. */
 bool ses_dir_remove(const char *path, ses_err *e);
+/* The same with its subfolders. Links are removed, not followed. */
+bool ses_dir_remove_all(const char *path, ses_err *e);
 
 /* Renames folder `from` to `to` in the same parent, durably, then removes the previous `to`. A crash leaves
  * the old or the new folder; the old one possibly under a temporary name, which ses_dir_recover(parent)

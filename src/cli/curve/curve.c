@@ -94,7 +94,7 @@ static bool open_output(ses_curve *v, ses_err *e)
                             "%s: not empty: --resume continues its curve, --overwrite replaces it",
                             a->output);
         if (full && a->resume && !check_earlier(v, e)) return false;
-        if (a->overwrite && ses_path_is_dir(v->cells)) ses_ladder_remove(v->cells);
+        if (a->overwrite && ses_path_is_dir(v->cells)) ses_dir_remove_all(v->cells, NULL);
     }
     return ses_dir_make(v->cells, e);
 }

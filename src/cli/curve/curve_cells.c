@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/number_text.h"
@@ -138,7 +139,7 @@ static bool run_cell(ses_curve *v, size_t size, size_t method, size_t seed, bool
     x->joules = row.joules;
     if (!x->done) ses_quote(x->failed, sizeof x->failed, why.msg, strlen(why.msg));
     bool ok = *stopped || write_cell(v, x, name, m->name, number, e);
-    if (ok && !*stopped && !(v->a->keep_models && x->done)) ses_ladder_remove(dir);
+    if (ok && !*stopped && !(v->a->keep_models && x->done)) ses_dir_remove_all(dir, NULL);
     ses_examples_free(train);
     ses_free(dir);
     return ok;

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "base/suggest.h"
@@ -265,7 +266,7 @@ static bool run_rung(ses_curve *v, const ses_rung *rung, int64_t seed, ses_examp
     if (rung->unavailable && rung->unavailable(&l, why, sizeof why)) return ses_fail(e, SES_EARG, "%s", why);
     l.root = ses_path_join(dir, ".work", e); /* temporary files of the rung */
     bool ok = l.root && ses_dir_make(l.root, e) && rung->run(&l, rung, dir, seed, e);
-    if (l.root) ses_ladder_remove(l.root);
+    if (l.root) ses_dir_remove_all(l.root, NULL);
     ses_free(l.root);
     return ok;
 }

@@ -13,7 +13,6 @@
 #include "cli/ui/show_values.h"
 #include "tune/classifier_run.h"
 
-#include <ftw.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,14 +135,6 @@ bool ses_ladder_write_extra(const char *dir, double seconds, double joules, doub
     ses_json_end_object(w);
     return ses_json_writer_save(w, dir, "rung.json", true, e);
 }
-
-static int remove_entry(const char *path, const struct stat *s, int type, struct FTW *at)
-{
-    (void)s, (void)type, (void)at;
-    return remove(path);
-}
-
-void ses_ladder_remove(const char *path) { nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS); }
 
 typedef struct folder {
     const char *dir;
@@ -406,7 +397,7 @@ static bool check_outputs(const ses_ladder_args *a, ses_err *e)
 
 static void ladder_free(ses_ladder *l)
 {
-    if (l->temporary) ses_ladder_remove(l->root);
+    if (l->temporary) ses_dir_remove_all(l->root, NULL);
     ses_examples_free(l->train);
     ses_examples_free(l->test);
     ses_device_free(l->dev);

@@ -118,7 +118,6 @@ bool ses_ladder_with_lm(ses_ladder *l, const ses_finetune_options *lm, const cha
 bool ses_ladder_run_lstm(ses_ladder *l, const char *dir, int64_t seed, const char *loss, ses_err *e);
 /* Adds the figures of a finished run in dir to row; false: the folder has no score, and nothing is added. */
 bool ses_ladder_read_run(const ses_ladder *l, const char *dir, ses_ladder_row *row, double *score);
-void ses_ladder_remove(const char *path); /* a folder with its contents */
 /* Writes rung.json: costs that all_results.json does not have, added to the row. */
 bool ses_ladder_write_extra(const char *dir, double seconds, double joules, double bytes, ses_err *e);
 /* Bytes of the files in a model folder that prediction reads; NaN: unknown. */

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/dir.h"
 #include "base/energy/energy_meter.h"
 #include "base/file.h"
 #include "sesame/tokenizer.h"
@@ -82,7 +83,7 @@ bool ses_ladder_with_lm(ses_ladder *l, const ses_finetune_options *lm, const cha
     double joules = ses_energy_meter_stop(&meter, l->a->energy.core_watts).joules;
     ok = ok && ses_ladder_write_extra(dir, ses_seconds() - begin, joules, 0, e) &&
          ses_ladder_finetune(l, second, dir, e);
-    if (ok) ses_ladder_remove(folder);
+    if (ok) ses_dir_remove_all(folder, NULL);
     ses_free(folder);
     return ok;
 }

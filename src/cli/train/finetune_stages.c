@@ -134,7 +134,7 @@ static bool begin_output(const ses_finetune_args *a, const char *const *dirs, si
     const ses_training_options *r = &a->s.train.run;
     if (!r->resume && !ses_train_folder_check(r, e)) return false;
     for (size_t i = 0; i < n && !r->resume; i++)
-        if (ses_path_exists(dirs[i]) && !ses_dir_remove(dirs[i], e)) return false;
+        if (!ses_dir_remove_all(dirs[i], e)) return false;
     ses_command_text text = { 0 };
     char *path = ses_path_join(r->output, SES_RUN_INFO, e);
     bool ok =

@@ -219,25 +219,6 @@ static bool save_run_info(const ses_tune_run *r, ses_err *e)
     return ok;
 }
 
-static bool remove_entry(void *ctx, const char *name)
-{
-    char *path = ses_path_join(ctx, name, NULL);
-    if (path && ses_path_is_dir(path)) {
-        ses_dir_each(path, remove_entry, path, NULL);
-        ses_dir_remove(path, NULL);
-    }
-    ses_free(path);
-    return true;
-}
-
-/* Removes the members with their folders. */
-static bool remove_members(const char *dir, ses_err *e)
-{
-    if (!ses_path_exists(dir)) return true;
-    ses_dir_each(dir, remove_entry, (void *)dir, NULL);
-    return ses_dir_remove(dir, e);
-}
-
 static bool prepare_folder(ses_tune_run *r, ses_err *e)
 {
     const ses_training_options *t = &r->o.run;
@@ -246,7 +227,7 @@ static bool prepare_folder(ses_tune_run *r, ses_err *e)
     if (!r->dir) return false;
     if (t->overwrite && t->resume)
         return ses_fail(e, SES_EUSAGE, "resume continues a run, overwrite replaces it: set one");
-    if (t->overwrite && !remove_members(r->dir, e)) return false;
+    if (t->overwrite && !ses_dir_remove_all(r->dir, e)) return false;
     if (!t->resume && ses_path_exists(r->dir))
         return ses_fail(e, SES_EIO,
                         "%s: not empty: an unfinished run; resume continues it, overwrite replaces it",
@@ -434,7 +415,7 @@ static bool run(ses_tune_run *r, ses_err *e)
         return true;
     }
     return ok && (r->end == SES_RUN_STOPPED ||
-                  (save_plan(r, r->o.run.output, DONE, e) && remove_members(r->dir, e)));
+                  (save_plan(r, r->o.run.output, DONE, e) && ses_dir_remove_all(r->dir, e)));
 }
 
 ses_tune_run *ses_tune_method_run(const ses_finetune_options *o, const ses_tune_plan *p, ses_device *d,
