@@ -48,18 +48,27 @@ ok "the same model" cmp "$tmp/one/model.safetensors" "$tmp/part/model.safetensor
 # ---- replaced ----
 
 # shellcheck disable=SC2086
-again() # OUT, more options: the run from the start
+again() # exit code, OUT, more options: the run from the start
 {
-    out=$1
-    shift
-    exits 0 "$sesame" finetune --model "$tmp/base" $rest --first "$tmp/yes.tsv" --first-task classify --first-eval "$tmp/yes.tsv" --first-set epochs=2 \
+    want=$1 out=$2
+    shift 2
+    exits "$want" "$sesame" finetune --model "$tmp/base" $rest --first "$tmp/yes.tsv" --first-task classify --first-eval "$tmp/yes.tsv" --first-set epochs=2 \
         --first-set label=label --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" --task classify --epochs 1 -o "$out" --overwrite "$@"
 }
 ok "the stage has checkpoints" sh -c "ls -d '$tmp/part/stage-1'/checkpoint-* >/dev/null"
 echo old >"$tmp/part/stage-1/old"
-ok "overwritten" again "$tmp/part"
+ok "overwritten" again 0 "$tmp/part"
 ok "the same model" cmp "$tmp/one/model.safetensors" "$tmp/part/model.safetensors"
 ok "nothing old" test ! -e "$tmp/part/stage-1/old"
+
+# shellcheck disable=SC2086
+ok "another run" exits 0 "$sesame" finetune --model "$tmp/base" $rest --train "$tmp/train.tsv" --task classify --steps 3 -o "$tmp/other"
+mv "$tmp/yes.tsv" "$tmp/away.tsv"
+ok "its replacement stops in stage 1" again 3 "$tmp/other"
+ok "the old model is gone" sh -c "test ! -e '$tmp/other/config.json' && ! ls -d '$tmp/other'/checkpoint-* 2>/dev/null"
+mv "$tmp/away.tsv" "$tmp/yes.tsv"
+ok "resumed" exits 0 "$sesame" finetune -o "$tmp/other" --resume
+ok "it is the new run" cmp "$tmp/one/model.safetensors" "$tmp/other/model.safetensors"
 
 # ---- adaptation to a domain ----
 

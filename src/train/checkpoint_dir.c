@@ -106,3 +106,16 @@ bool ses_checkpoint_remove_quarantined(const char *dir, ses_err *e)
     ses_free(copy);
     return ok;
 }
+
+bool ses_checkpoint_remove_all(const char *dir, ses_err *e)
+{
+    ses_checkpoint_dirs l;
+    bool ok = ses_checkpoint_dirs_find(dir, &l, e);
+    for (size_t i = 0; ok && i < l.n; i++) {
+        char *path = ses_checkpoint_dir_path(dir, l.p[i], e);
+        ok = path && ses_checkpoint_remove(path, e);
+        ses_free(path);
+    }
+    ses_free(l.p);
+    return ok && ses_checkpoint_remove_quarantined(dir, e);
+}

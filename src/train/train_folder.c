@@ -146,6 +146,19 @@ static bool remove_stale(const char *out, ses_err *e)
     return ok;
 }
 
+bool ses_train_folder_clear(const char *out, ses_err *e)
+{
+    ses_dir_lock *lock = ses_dir_lock_new(out, e);
+    char *members = lock ? ses_path_join(out, SES_RUN_MEMBERS, e) : NULL;
+    char *info = members ? ses_path_join(out, SES_RUN_INFO, e) : NULL;
+    bool ok = info && remove_stale(out, e) && ses_checkpoint_remove_all(out, e) &&
+              ses_dir_remove_all(members, e) && ses_file_remove(info, e);
+    ses_free(info);
+    ses_free(members);
+    ses_dir_lock_free(lock);
+    return ok;
+}
+
 bool ses_train_folder_write(const char *out, bool (*fill)(void *ctx, const char *dir, ses_err *e), void *ctx,
                             ses_err *e)
 {

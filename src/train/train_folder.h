@@ -25,6 +25,11 @@
  * NULL. */
 bool ses_train_folder_check(const ses_training_options *o, ses_err *e);
 
+/* Removes the model, the checkpoints, the finished members and run.json of an earlier run in folder out, so
+ * that a run that is stopped before its first checkpoint does not resume the earlier one. Fails if another
+ * process has the lock. */
+bool ses_train_folder_clear(const char *out, ses_err *e);
+
 /* fill writes all files into a temporary folder; they then replace the files in out, config.json last (a
  * folder without a model: tasks.json). A
  * process killed at any point leaves the old folder, the new one, or one that does not load, never a

@@ -277,16 +277,7 @@ static bool prune(ses_trainer *t, const char *saved, ses_err *e)
 
 bool ses_trainer_delete_checkpoints(ses_trainer *t, ses_err *e)
 {
-    ses_checkpoint_dirs l;
-    if (!t->dir || ses_comm_rank(t->o.comm)) return true;
-    bool ok = ses_checkpoint_dirs_find(t->dir, &l, e);
-    for (size_t i = 0; ok && i < l.n; i++) {
-        char *path = ses_checkpoint_dir_path(t->dir, l.p[i], e);
-        ok = path && ses_checkpoint_remove(path, e);
-        ses_free(path);
-    }
-    ses_free(l.p);
-    return ok && ses_checkpoint_remove_quarantined(t->dir, e);
+    return !t->dir || ses_comm_rank(t->o.comm) || ses_checkpoint_remove_all(t->dir, e);
 }
 
 /* Rank 0: the folder with the model, and the files that all ranks fill. */

@@ -133,13 +133,13 @@ static bool begin_output(const ses_finetune_args *a, const char *const *dirs, si
 {
     const ses_training_options *r = &a->s.train.run;
     if (!r->resume && !ses_train_folder_check(r, e)) return false;
+    if (!ses_dir_make(r->output, e) || (!r->resume && !ses_train_folder_clear(r->output, e))) return false;
     for (size_t i = 0; i < n && !r->resume; i++)
         if (!ses_dir_remove_all(dirs[i], e)) return false;
     ses_command_text text = { 0 };
     char *path = ses_path_join(r->output, SES_RUN_INFO, e);
     bool ok =
-        path && ses_dir_make(r->output, e) && ses_command_text_make(&ses_command_finetune, a, &text, e) &&
-        (!ses_path_exists(path) || r->resume || ses_file_remove(path, e)) &&
+        path && ses_command_text_make(&ses_command_finetune, a, &text, e) &&
         (ses_path_exists(path) ||
          ses_run_info_write(&(ses_run_info){ .command = text.line, .options = text.options }, r->output, e));
     ses_free(path);
