@@ -70,6 +70,10 @@ mv "$tmp/away.tsv" "$tmp/yes.tsv"
 ok "resumed" exits 0 "$sesame" finetune -o "$tmp/other" --resume
 ok "it is the new run" cmp "$tmp/one/model.safetensors" "$tmp/other/model.safetensors"
 
+ok "a start that is replaced" again 2 "$tmp/base"
+ok "its message" err_has '--model .*base is in --output'
+ok "it is still there" exits 0 "$sesame" eval "$tmp/base" "$tmp/dev.tsv"
+
 # ---- adaptation to a domain ----
 
 # shellcheck disable=SC2086

@@ -1,4 +1,5 @@
 /* finetune --adapt and --first: stages before the run. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "finetune_stages.h"
 
 #include "base/alloc.h"
@@ -13,6 +14,7 @@
 #include "train_monitor.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define AT(field) offsetof(ses_stage_args, field)
@@ -128,11 +130,36 @@ static void set_folder(ses_train_args *t, const char *dir)
     t->run.output = dir;
 }
 
+static bool is_inside(const char *path, const char *dir)
+{
+    char *p = path ? realpath(path, NULL) : NULL, *d = p ? realpath(dir, NULL) : NULL;
+    size_t n = d ? strlen(d) : 0;
+    bool inside = n && !strncmp(p, d, n) && (!p[n] || p[n] == '/');
+    free(p);
+    free(d);
+    return inside;
+}
+
+/* Files that the run starts from must not be among those it removes. */
+static bool check_overwrite(const ses_finetune_args *a, ses_err *e)
+{
+    const char *out = a->s.train.run.output;
+    const struct {
+        const char *option, *path;
+    } used[] = { { "model", a->s.o.model }, { "config", a->s.o.config }, { "tokenizer", a->s.o.tokenizer } };
+    for (size_t i = 0; i < SES_LEN(used); i++)
+        if (is_inside(used[i].path, out))
+            return ses_fail(e, SES_EUSAGE,
+                            "--%s %s is in --output %s, which is replaced: name another folder",
+                            used[i].option, used[i].path, out);
+    return true;
+}
+
 /* OUT gets run.json at once, so that --resume finds the options also during a stage. */
 static bool begin_output(const ses_finetune_args *a, const char *const *dirs, size_t n, ses_err *e)
 {
     const ses_training_options *r = &a->s.train.run;
-    if (!r->resume && !ses_train_folder_check(r, e)) return false;
+    if (!r->resume && (!ses_train_folder_check(r, e) || !check_overwrite(a, e))) return false;
     if (!ses_dir_make(r->output, e) || (!r->resume && !ses_train_folder_clear(r->output, e))) return false;
     for (size_t i = 0; i < n && !r->resume; i++)
         if (!ses_dir_remove_all(dirs[i], e)) return false;
