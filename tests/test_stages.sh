@@ -84,7 +84,11 @@ ok "it is still there" exits 0 "$sesame" eval "$tmp/base" "$tmp/dev.tsv"
     ok "6 updates" grep -q '"global_step": 6' "$tmp/adapted/adapted/trainer_state.json"
     ok "a model of masked tokens" grep -q BertForMaskedLM "$tmp/adapted/adapted/config.json"
     ok "then both tasks" sh -c "test -e '$tmp/adapted/stage-1/config.json' && test -e '$tmp/adapted/config.json' && test ! -e '$tmp/adapted/adapted.ids'"
-    cp -r "$tmp/adapted" "$tmp/again" && rm -r "$tmp/again/config.json" "$tmp/again"/checkpoint-* "$tmp/again/stage-1" "$tmp/again/adapted/config.json" \
+    cp -r "$tmp/adapted" "$tmp/again" && echo old >"$tmp/again/adapted.ids"
+    ok "not with an old corpus" exits 0 "$sesame" finetune --model "$tmp/base" $rest --adapt "$tmp/domain.txt" --adapt-steps 6 --adapt-set length=32 \
+        --first "$tmp/yes.tsv" --first-task classify --train "$tmp/train.tsv" --task classify --epochs 1 -o "$tmp/again" --overwrite
+    ok "the same model" cmp "$tmp/adapted/model.safetensors" "$tmp/again/model.safetensors"
+    rm -r "$tmp/again" && cp -r "$tmp/adapted" "$tmp/again" && rm -r "$tmp/again/config.json" "$tmp/again"/checkpoint-* "$tmp/again/stage-1" "$tmp/again/adapted/config.json" \
         "$tmp/again/adapted"/checkpoint-*
     ok "once more from the start" exits 0 "$sesame" finetune -o "$tmp/again" --resume
     ok "the same model" cmp "$tmp/adapted/model.safetensors" "$tmp/again/model.safetensors"

@@ -155,14 +155,25 @@ static bool check_overwrite(const ses_finetune_args *a, ses_err *e)
     return true;
 }
 
+/* The corpus of --adapt, next to the folder of that stage. Free with ses_free. */
+static char *corpus_path(const char *out, ses_err *e) { return ses_path_join(out, "adapted.ids", e); }
+
+/* Removes what an earlier run left in OUT. */
+static bool clear_output(const char *out, const char *const *dirs, size_t n, ses_err *e)
+{
+    char *corpus = corpus_path(out, e);
+    bool ok = corpus && ses_train_folder_clear(out, e) && ses_file_remove(corpus, e);
+    for (size_t i = 0; ok && i < n; i++) ok = ses_dir_remove_all(dirs[i], e);
+    ses_free(corpus);
+    return ok;
+}
+
 /* OUT gets run.json at once, so that --resume finds the options also during a stage. */
 static bool begin_output(const ses_finetune_args *a, const char *const *dirs, size_t n, ses_err *e)
 {
     const ses_training_options *r = &a->s.train.run;
     if (!r->resume && (!ses_train_folder_check(r, e) || !check_overwrite(a, e))) return false;
-    if (!ses_dir_make(r->output, e) || (!r->resume && !ses_train_folder_clear(r->output, e))) return false;
-    for (size_t i = 0; i < n && !r->resume; i++)
-        if (!ses_dir_remove_all(dirs[i], e)) return false;
+    if (!ses_dir_make(r->output, e) || (!r->resume && !clear_output(r->output, dirs, n, e))) return false;
     ses_command_text text = { 0 };
     char *path = ses_path_join(r->output, SES_RUN_INFO, e);
     bool ok =
@@ -257,12 +268,10 @@ static bool run_pretrain(ses_call *c, const ses_finetune_args *a, const char *mo
 
 static bool run_adapt(ses_call *c, const ses_finetune_args *a, const char *model, const char *dir, ses_err *e)
 {
-    ses_buf corpus = { 0 };
-    ses_buf_appendf(&corpus, "%s.ids", dir);
-    bool ok = ses_buf_ok(&corpus, e) &&
-              (ses_path_exists(corpus.data) || build_corpus(a, model, corpus.data, e)) &&
-              run_pretrain(c, a, model, corpus.data, dir, e) && ses_file_remove(corpus.data, e);
-    ses_buf_free(&corpus);
+    char *corpus = corpus_path(a->s.train.run.output, e);
+    bool ok = corpus && (ses_path_exists(corpus) || build_corpus(a, model, corpus, e)) &&
+              run_pretrain(c, a, model, corpus, dir, e) && ses_file_remove(corpus, e);
+    ses_free(corpus);
     return ok;
 }
 
