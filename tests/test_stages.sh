@@ -70,6 +70,12 @@ mv "$tmp/away.tsv" "$tmp/yes.tsv"
 ok "resumed" exits 0 "$sesame" finetune -o "$tmp/other" --resume
 ok "it is the new run" cmp "$tmp/one/model.safetensors" "$tmp/other/model.safetensors"
 
+ok "a part of --train" again 0 "$tmp/part" --train-size 16
+ok "all of --first" cmp "$tmp/one/stage-1/model.safetensors" "$tmp/part/stage-1/model.safetensors"
+ok "another model" sh -c "! cmp -s '$tmp/one/model.safetensors' '$tmp/part/model.safetensors'"
+ok "some of each class" again 0 "$tmp/part" --shots 4 --first-set train-size=24
+ok "a part of --first" grep -q '"train-size": 24' "$tmp/part/stage-1/run.json"
+ok "without --shots" grep -q '"shots": 0' "$tmp/part/stage-1/run.json"
 ok "a start that is replaced" again 2 "$tmp/base"
 ok "its message" err_has '--model .*base is in --output'
 ok "it is still there" exits 0 "$sesame" eval "$tmp/base" "$tmp/dev.tsv"

@@ -46,7 +46,7 @@ static const ses_opt opt[] = {
       .value = "FILE",
       .help =
           "before the run, train on this data of an intermediate task (STILTs); kept in OUT/stage-1. Options "
-          "of training apply to both unless --first-set changes them" },
+          "of training apply to both unless --first-set changes them; --train-size and --shots do not" },
     { .name = "first-task",
       .type = SES_OPT_TEXT,
       .offset = AT(first_task),
@@ -287,6 +287,7 @@ static bool run_first(ses_call *c, const ses_finetune_args *a, const char *start
     first.start = start;
     first.s.o.train = a->stages.first;
     first.s.o.eval = a->stages.first_eval;
+    first.s.o.train_size = first.s.o.shots = 0; /* of --train */
     first.s.o.data = d.data;
     first.s.o.data.task = a->stages.first_task;
     first.s.o.task = d.task;
