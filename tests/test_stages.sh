@@ -45,6 +45,13 @@ ok "resumed after stage 1" exits 0 "$sesame" finetune -o "$tmp/part" --resume
 ok "it is complete" err_has 'stage-1: complete'
 ok "the same model" cmp "$tmp/one/model.safetensors" "$tmp/part/model.safetensors"
 
+rm -r "$tmp/part"/checkpoint-* "$tmp/part/config.json"
+ok "other options of stage 1" exits 3 "$sesame" finetune -o "$tmp/part" --resume --lr 1e-3
+ok "the option" err_has 'stage-1: was run with lr 0.003, not 0.001; --first-set can keep it'
+ok "other data of stage 1" exits 3 "$sesame" finetune -o "$tmp/part" --resume --first "$tmp/dev.tsv"
+ok "the data" err_has 'was run with train .*yes.tsv, not .*dev.tsv'
+ok "options of the run" exits 0 "$sesame" finetune -o "$tmp/part" --resume --lr 1e-3 --first-set epochs=2 --first-set label=label --first-set lr=3e-3
+
 # ---- replaced ----
 
 # shellcheck disable=SC2086
@@ -96,6 +103,11 @@ ok "it is still there" exits 0 "$sesame" eval "$tmp/base" "$tmp/dev.tsv"
     ok "the same model" cmp "$tmp/adapted/model.safetensors" "$tmp/again/model.safetensors"
     rm -r "$tmp/again" && cp -r "$tmp/adapted" "$tmp/again" && rm -r "$tmp/again/config.json" "$tmp/again"/checkpoint-* "$tmp/again/stage-1" "$tmp/again/adapted/config.json" \
         "$tmp/again/adapted"/checkpoint-*
+    ok "another text" exits 3 "$sesame" finetune -o "$tmp/adapted" --resume --adapt "$tmp/vocab.txt"
+    ok "its message" err_has 'was run with adapt .*domain.txt, not .*vocab.txt'
+    ok "other steps" exits 3 "$sesame" finetune -o "$tmp/adapted" --resume --adapt-steps 7
+    ok "its message" err_has 'adapted: was run with steps 6, not 7'
+    ok "nothing to do" exits 0 "$sesame" finetune -o "$tmp/adapted" --resume
     ok "once more from the start" exits 0 "$sesame" finetune -o "$tmp/again" --resume
     ok "the same model" cmp "$tmp/adapted/model.safetensors" "$tmp/again/model.safetensors"
 }

@@ -26,6 +26,6 @@ bool ses_checkpoint_remove(const char *path, ses_err *e);
 /* Renames PATH to PATH.damaged, replacing an older one. */
 bool ses_checkpoint_quarantine(const char *path, ses_err *e);
 bool ses_checkpoint_remove_quarantined(const char *dir, ses_err *e); /* deletes all *.damaged */
-bool ses_checkpoint_remove_all(const char *dir, ses_err *e);         /* and these */
+bool ses_checkpoint_remove_all(const char *dir, ses_err *e);         /* with all *.damaged */
 
 #endif

@@ -140,7 +140,7 @@ static bool is_inside(const char *path, const char *dir)
     return inside;
 }
 
-/* Files that the run starts from must not be among those it removes. */
+/* Fails if a file that the run starts from would be removed. */
 static bool check_overwrite(const ses_finetune_args *a, ses_err *e)
 {
     const char *out = a->s.train.run.output;
@@ -182,6 +182,48 @@ static bool begin_output(const ses_finetune_args *a, const char *const *dirs, si
          ses_run_info_write(&(ses_run_info){ .command = text.line, .options = text.options }, r->output, e));
     ses_free(path);
     ses_command_text_free(&text);
+    return ok;
+}
+
+/* ---- finished stages ---- */
+
+static ses_json_doc *open_info(const char *dir, ses_err *e)
+{
+    enum { FILE_MAX = 1 << 28 };
+    char *path = ses_path_join(dir, SES_RUN_INFO, e);
+    ses_json_doc *d = path ? ses_json_load_object(path, FILE_MAX, e) : NULL;
+    ses_free(path);
+    return d;
+}
+
+/* Fails if this command would run the finished stage in dir with other options. */
+static bool check_finished(const ses_command *cmd, const void *args, const char *dir, const char *hint,
+                           ses_err *e)
+{
+    static const char *const irrelevant =
+        "output|resume|overwrite|corpus|threads|isa|device|json|log|tensorboard|core-watts|co2-per-kwh|"
+        "bootstrap|confidence|keep|save-every|lanes";
+    ses_command_text text = { 0 };
+    ses_json_doc *was = open_info(dir, e);
+    bool ok = was && ses_command_text_make(cmd, args, &text, e) &&
+              ses_settings_check(ses_json_get(ses_json_root(was), "options"), text.options, irrelevant, dir,
+                                 hint, e);
+    ses_command_text_free(&text);
+    ses_json_free(was);
+    return ok;
+}
+
+/* Fails if run.json of OUT names another text of --adapt. */
+static bool check_text(const ses_finetune_args *a, ses_err *e)
+{
+    const char *out = a->s.train.run.output;
+    ses_json_doc *d = open_info(out, e);
+    const char *was =
+        d ? ses_json_string(ses_json_get(ses_json_get(ses_json_root(d), "options"), "adapt"), NULL) : NULL;
+    bool ok = d && (!was || !strcmp(was, a->stages.adapt) ||
+                    ses_fail(e, SES_EARG, "%s: was run with adapt %s, not %s; --overwrite repeats all stages",
+                             out, was, a->stages.adapt));
+    ses_json_free(d);
     return ok;
 }
 
@@ -243,41 +285,52 @@ static bool names_objective(const ses_stage_args *s)
     return false;
 }
 
-static bool run_pretrain(ses_call *c, const ses_finetune_args *a, const char *model, const char *corpus,
-                         const char *dir, ses_err *e)
+static bool set_pretrain(const ses_finetune_args *a, const char *model, const char **corpus, const char *dir,
+                         ses_pretrain_args *p, ses_err *e)
 {
-    ses_pretrain_args p = { 0 };
     const ses_command *cmd = &ses_command_pretrain;
     const char *objective = names_objective(&a->stages) ? "mlm" : own_objective(model, e);
-    if (!objective || !ses_opt_defaults(cmd->opt, cmd->n_opt, &p, e)) return false;
-    p.compute = a->compute;
-    p.compute.json = false;
-    p.s.options.model = model;
-    p.s.options.objectives = objective;
-    p.s.corpora = (ses_opt_list){ &corpus, 1 };
-    p.s.train.run.lr = a->s.train.run.lr;
-    p.s.train.run.seed = a->s.train.run.seed;
-    p.s.train.run.steps = a->stages.adapt_steps;
-    p.s.train.run.resume = a->s.train.run.resume;
-    set_folder(&p.s.train, dir);
-    ses_call call = {
-        .command = cmd, .args = &p, .out = c->out, .err = c->err, .quiet = c->quiet || a->compute.json
-    };
-    return apply(&a->stages.adapt_set, "adapt-set", cmd, &p, e) && ses_pretrain_command(&call, e);
+    *p = (ses_pretrain_args){ 0 };
+    if (!objective || !ses_opt_defaults(cmd->opt, cmd->n_opt, p, e)) return false;
+    p->compute = a->compute;
+    p->compute.json = false;
+    p->s.options.model = model;
+    p->s.options.objectives = objective;
+    p->s.corpora = (ses_opt_list){ corpus, 1 };
+    p->s.train.run.lr = a->s.train.run.lr;
+    p->s.train.run.seed = a->s.train.run.seed;
+    p->s.train.run.steps = a->stages.adapt_steps;
+    p->s.train.run.resume = a->s.train.run.resume;
+    set_folder(&p->s.train, dir);
+    return apply(&a->stages.adapt_set, "adapt-set", cmd, p, e);
 }
 
-static bool run_adapt(ses_call *c, const ses_finetune_args *a, const char *model, const char *dir, ses_err *e)
+static bool run_adapt(ses_call *c, const ses_finetune_args *a, const char *model, const char *dir, bool done,
+                      ses_err *e)
 {
+    ses_pretrain_args p;
+    ses_call call = { .command = &ses_command_pretrain,
+                      .args = &p,
+                      .out = c->out,
+                      .err = c->err,
+                      .quiet = c->quiet || a->compute.json };
     char *corpus = corpus_path(a->s.train.run.output, e);
-    bool ok = corpus && (ses_path_exists(corpus) || build_corpus(a, model, corpus, e)) &&
-              run_pretrain(c, a, model, corpus, dir, e) && ses_file_remove(corpus, e);
+    const char *list[] = { corpus };
+    bool ok = corpus && check_text(a, e) && set_pretrain(a, model, list, dir, &p, e);
+    if (ok && done)
+        ok = check_finished(&ses_command_pretrain, &p, dir,
+                            "--adapt-set can keep it, --overwrite repeats all stages", e);
+    else if (ok)
+        ok = (ses_path_exists(corpus) || build_corpus(a, model, corpus, e)) &&
+             ses_pretrain_command(&call, e) && ses_file_remove(corpus, e);
     ses_free(corpus);
     return ok;
 }
 
 /* ---- the stage of --first ---- */
 
-static bool run_first(ses_call *c, const ses_finetune_args *a, const char *start, const char *dir, ses_err *e)
+static bool run_first(ses_call *c, const ses_finetune_args *a, const char *start, const char *dir, bool done,
+                      ses_err *e)
 {
     ses_finetune_args first = *a;
     ses_finetune_data_set d = { 0 };
@@ -287,7 +340,7 @@ static bool run_first(ses_call *c, const ses_finetune_args *a, const char *start
     first.start = start;
     first.s.o.train = a->stages.first;
     first.s.o.eval = a->stages.first_eval;
-    first.s.o.train_size = first.s.o.shots = 0; /* of --train */
+    first.s.o.train_size = first.s.o.shots = 0; /* both are for --train */
     first.s.o.data = d.data;
     first.s.o.data.task = a->stages.first_task;
     first.s.o.task = d.task;
@@ -295,13 +348,17 @@ static bool run_first(ses_call *c, const ses_finetune_args *a, const char *start
     first.s.also = first.s.teachers = (ses_opt_list){ 0 };
     first.s.train.run.log = first.s.train.run.tensorboard = NULL;
     set_folder(&first.s.train, dir);
-    return apply(&a->stages.first_set, "first-set", &ses_command_finetune, &first, e) &&
-           ses_finetune_one(c, &first, true, &stopped, e) && !stopped;
+    if (!apply(&a->stages.first_set, "first-set", &ses_command_finetune, &first, e)) return false;
+    if (done)
+        return check_finished(&ses_command_finetune, &first, dir,
+                              "--first-set can keep it, --overwrite repeats all stages", e);
+    return ses_finetune_one(c, &first, true, &stopped, e) && !stopped;
 }
 
 /* ---- all stages ---- */
 
-typedef bool stage_fn(ses_call *c, const ses_finetune_args *a, const char *start, const char *dir,
+/* done: the stage is finished; its options are compared. */
+typedef bool stage_fn(ses_call *c, const ses_finetune_args *a, const char *start, const char *dir, bool done,
                       ses_err *e);
 
 static bool run_all(ses_call *c, const ses_finetune_args *a, const char *const dir[2], ses_err *e)
@@ -314,8 +371,8 @@ static bool run_all(ses_call *c, const ses_finetune_args *a, const char *const d
         if (!wanted[i]) continue;
         bool complete = ses_train_folder_has_result(dir[i]);
         if (!c->quiet) fprintf(stderr, "%s: %s\n", dir[i], complete ? "complete" : "starts");
-        if (!complete && !stage[i](c, a, i || !a->s.o.model ? start : a->s.o.model, dir[i], e))
-            return e->code == SES_OK ? false : ses_wrap(e, "%s", dir[i]);
+        if (!stage[i](c, a, i || !a->s.o.model ? start : a->s.o.model, dir[i], complete, e))
+            return complete || e->code == SES_OK ? false : ses_wrap(e, "%s", dir[i]);
         start = dir[i];
     }
     ses_finetune_args last = *a;
