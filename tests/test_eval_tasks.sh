@@ -101,6 +101,14 @@ that "a context without tokens" '[ "$(wc -l <"$tmp/deleted0")" -eq 7 ] && cmp -s
 # ---- errors ----
 that "an unknown task" 'refuses 2 "no task file nonsense: expected FILE.json or one of agnews, " x.tsv --task nonsense --shots 0'
 that "--shots without --task" 'refuses 2 "needs --task FILE.json" x.tsv --shots 0'
+for o in "limit 3" "log x" "fewshot x" "batch-tokens 4096"; do
+    that "--$o without a task file" "refuses 2 '--${o%% *} applies to task files' $data/choice.tsv --$o"
+    that "--$o with a task of pairs" "refuses 2 '--${o%% *} applies to task files' $data/choice.tsv --task blimp --$o"
+done
+for o in "ensemble a,b" baselines "train x" "vectors x"; do
+    that "--$o with a task file" "refuses 2 '--${o%% *} does not apply to task files' $data/choice.tsv --task $data/choice.json --$o"
+done
+that "--ensemble with a task file and no other model" 'refuses 2 "unexpected\|does not apply to task files" --ensemble a,b --task $data/choice.json'
 that "two files" 'refuses 2 "a task file takes one" a b --task $data/choice.json'
 that "a task file that does not exist" 'refuses 3 "none.json" x.tsv --task "$tmp/none.json"'
 echo '{"task": "t"}' >"$tmp/t.json"
