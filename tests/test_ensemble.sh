@@ -138,6 +138,13 @@ bad "another task" 3 "ensemble: .*ra was trained for the task regress, not class
 bad "one model" 2 "name at least two models" --ensemble "$tmp/a" "$tmp/dev.tsv"
 bad "an empty name" 2 "a name is empty" --ensemble "$tmp/a,,$tmp/b" "$tmp/dev.tsv"
 bad "a model that is not there" 3 "nothere" --ensemble "$tmp/a,$tmp/nothere" "$tmp/dev.tsv"
+exits 0 "$sesame" finetune --model "$tmp/a" --task classify --train "$tmp/train.tsv" --adapter lora --steps 6 -o "$tmp/adapted"
+ok "an adapter folder" exits 0 "$sesame" predict --ensemble "$tmp/a,$tmp/adapted" "$tmp/dev.tsv"
+bad "--adapter, too" 2 "ensemble and --adapter: give one of them" --ensemble "$tmp/a,$tmp/b" --adapter "$tmp/adapted" "$tmp/dev.tsv"
+bad "--adapter of a named model" 2 "ensemble and --adapter: give one of them" "$tmp/a" "$tmp/dev.tsv" --ensemble "$tmp/b" --adapter "$tmp/adapted"
+mkdir "$tmp/norun" && cp "$tmp"/a/*.json "$tmp"/a/*.safetensors "$tmp/norun/" && rm "$tmp/norun/run.json"
+ok "no task" exits 2 "$sesame" eval --ensemble "$tmp/norun,$tmp/b" "$tmp/dev.tsv"
+ok "no task: message" err_has "task TASK is required: .*norun has no run.json"
 bad "no file" 2 "missing argument" "$tmp/a"
 # shellcheck disable=SC2086
 exits 0 "$sesame" finetune $small --tokenizer "$tmp/other/vocab.txt" --steps 6 -o "$tmp/qc" --task answer --train "$tmp/squad.json"

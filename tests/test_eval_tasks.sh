@@ -68,9 +68,47 @@ that "an adapter with and without a tokenizer" '[ -s "$tmp/adapterlora" ] && cmp
 run $data/choice.tsv --adapter "$tmp/bare" --task $data/choice.json --log "$tmp/adapter"
 that "--adapter" 'cmp -s "$tmp/adapter" "$tmp/adapterlora"'
 
+# Each second choice alone has its context to itself, which is then not read into the cache.
+alone() # DESCRIPTION TEXT: a task file of the second choices
+{
+    printf '{"task": "t", "output_type": "loglikelihood", "description": "%s", "doc_to_text": "%s", "doc_to_target": "{b}", "target_delimiter": ""}\n' "$1" "$2" >"$tmp/alone.json"
+}
+alone "a test: " "{question} "
+for k in prefix prompt; do
+    "$sesame" finetune --model sesame-gpt --task continue --train $data/words.txt --lines --adapter $k --virtual-tokens 3 --lr 0.1 --steps 2 -q -o "$tmp/$k" >/dev/null 2>&1
+    rm -f "$tmp/alone"
+    "$sesame" eval "$tmp/$k" $data/choice.tsv --task "$tmp/alone.json" --log "$tmp/alone" >"$tmp/out" 2>"$tmp/err"
+    for n in 1 4096; do
+        "$sesame" eval "$tmp/$k" $data/choice.tsv --task $data/choice.json --batch-tokens $n --log "$tmp/shared" >"$tmp/out" 2>"$tmp/err"
+        for f in alone shared; do
+            grep -v unconditional "$tmp/$f" | awk -v f=$f 'f == "alone" || NR % 3 == 2' | sed 's/.*"logprob": \([-0-9.]*\).*/\1/' >"$tmp/$f.p"
+        done
+        that "virtual tokens ($k) before shared contexts in passes of $n tokens" '[ "$(wc -l <"$tmp/alone.p")" -eq 7 ] && paste "$tmp/alone.p" "$tmp/shared.p" | awk "NF != 2 || (\$1 - \$2) ^ 2 > 1e-8 { exit 1 }"'
+    done
+done
+# A normalizer deletes the context: as without a context.
+mkdir "$tmp/deletes"
+cp tests/golden/gpt2-lm/*.json tests/golden/gpt2-lm/model.safetensors $data/gpt/tokenizer_config.json "$tmp/deletes/"
+sed 's/"normalizer":null/"normalizer":{"type":"Replace","pattern":{"String":"~"},"content":""}/' $data/gpt/tokenizer.json >"$tmp/deletes/tokenizer.json"
+for text in '' '~~'; do
+    alone "" "$text"
+    rm -f "$tmp/log"
+    "$sesame" eval "$tmp/deletes" $data/choice.tsv --task "$tmp/alone.json" --log "$tmp/log" >"$tmp/out" 2>"$tmp/err"
+    sed 's/.*"continuation"//' "$tmp/log" >"$tmp/deleted${#text}"
+done
+that "a context without tokens" '[ "$(wc -l <"$tmp/deleted0")" -eq 7 ] && cmp -s "$tmp/deleted0" "$tmp/deleted2"'
+
 # ---- errors ----
 that "an unknown task" 'refuses 2 "no task file nonsense: expected FILE.json or one of agnews, " x.tsv --task nonsense --shots 0'
 that "--shots without --task" 'refuses 2 "needs --task FILE.json" x.tsv --shots 0'
+for o in "limit 3" "log x" "fewshot x" "batch-tokens 4096"; do
+    that "--$o without a task file" "refuses 2 '--${o%% *} applies to task files' $data/choice.tsv --$o"
+    that "--$o with a task of pairs" "refuses 2 '--${o%% *} applies to task files' $data/choice.tsv --task blimp --$o"
+done
+for o in "ensemble a,b" baselines "train x" "vectors x"; do
+    that "--$o with a task file" "refuses 2 '--${o%% *} does not apply to task files' $data/choice.tsv --task $data/choice.json --$o"
+done
+that "--ensemble with a task file and no other model" 'refuses 2 "unexpected\|does not apply to task files" --ensemble a,b --task $data/choice.json'
 that "two files" 'refuses 2 "a task file takes one" a b --task $data/choice.json'
 that "a task file that does not exist" 'refuses 3 "none.json" x.tsv --task "$tmp/none.json"'
 echo '{"task": "t"}' >"$tmp/t.json"

@@ -178,6 +178,8 @@ stdout_has '"tokens": 5'
 stdout_has '"words": 6'
 awk -v x="$(sed 's/.*"logprob": \([-0-9.e]*\).*/\1/' "$tmp/out")" -v w="$(sed 's/.*"word_perplexity": \([0-9.e+]*\).*/\1/' "$tmp/out")" \
     'BEGIN { r = log(w) * 6 / -x; exit !(r > 0.99999 && r < 1.00001) }' && ok || bad 'perplexity per word'
+run 0 perplexity -m "$gpt" --json --text " the cat  sat "
+stdout_has '"words": 3' # white space at the ends adds none
 run 0 perplexity -m "$gpt" --lines -f "$tmp/prompts"
 stdout_has "5 tokens  all" # of three lines: 2, 1, 2
 sed 's/$/\r/' "$tmp/prompts" | "$sesame" perplexity -m "$gpt" --lines - >"$tmp/piped" 2>"$tmp/err"

@@ -263,7 +263,7 @@ static bool add_masked_text(ses_likelihood *l, ses_string text, ses_err *e)
 
 /* ---- requests ---- */
 
-/* The context is empty: it is represented by the prefix token. */
+/* The context has no tokens: it is represented by the prefix token. */
 static bool add_without_context(ses_likelihood *l, ses_string continuation, ses_err *e)
 {
     size_t n;
@@ -283,6 +283,7 @@ static bool add_causal(ses_likelihood *l, ses_string whole, size_t context, bool
     if (!encode(l, whole, false, &n, e) || !keep_text(l, n, e) ||
         !encode(l, (ses_string){ whole.p, context }, false, &n_context, e))
         return false;
+    if (!n_context) return add_without_context(l, whole, e);
     const ses_encoding *x = ses_encode_ctx_result(l->tokens);
     size_t begin = n_context < n ? n_context : n;
     return check_length(l, n - begin, e) &&
@@ -297,6 +298,7 @@ static bool add_seq2seq(ses_likelihood *l, ses_string whole, size_t context, boo
     if (!encode(l, (ses_string){ whole.p + context, whole.n - context }, true, &n, e) ||
         !keep_text(l, n, e) || !encode(l, (ses_string){ whole.p, context }, false, &n_context, e))
         return false;
+    if (!n_context) return add_without_context(l, whole, e);
     const ses_encoding *x = ses_encode_ctx_result(l->tokens);
     return check_length(l, n, e) && add_span(l, ids_of(NULL, 0), ids_of(x->id, n_context), ids_of(l->text, n),
                                              ids_of(NULL, 0), span_limit(l, n), truncated, e);

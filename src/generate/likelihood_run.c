@@ -399,7 +399,7 @@ static int32_t count_chunk(const runner *r, const unit *u, size_t n, int64_t *ro
 static bool run_chunk(runner *r, unit *u, int32_t n, int64_t rows, ses_err *e)
 {
     ses_cache *c = r->l->cache;
-    bool ok = ses_cache_grow_rows(c, rows, e);
+    bool ok = ses_cache_grow_rows(c, rows + n * c->virtual_rows, e);
     r->is_cached = true;
     for (int32_t k = 0; ok && k < n; k++) {
         ok =

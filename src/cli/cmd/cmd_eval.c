@@ -54,6 +54,18 @@ static bool print_json(const ses_eval_report *r, const ses_baselines *b, ses_err
     return ses_json_writer_print(w, e);
 }
 
+/* Options of evaluations without a task file. */
+static bool check_task_file_options(const eval_args *a, ses_err *e)
+{
+    const char *name = a->predictor.ensemble    ? "ensemble"
+                       : a->baselines.baselines ? "baselines"
+                       : a->baselines.train     ? "train"
+                       : a->baselines.vectors   ? "vectors"
+                                                : NULL;
+    return !name || ses_fail(e, SES_EUSAGE, "--%s does not apply to task files (--task %s)", name,
+                             a->predictor.data.task);
+}
+
 /* A task file: *done, and whether it succeeded; else *done is false. */
 static bool run_task_file(ses_call *c, bool *done, ses_err *e)
 {
@@ -63,8 +75,9 @@ static bool run_task_file(ses_call *c, bool *done, ses_err *e)
     *done = !ses_likelihood_task_path(a->data.task, &args->likelihood, &path, e);
     if (*done || !path) return !*done;
     *done = true;
-    bool ok =
-        c->n_operands <= 2 || ses_fail(e, SES_EUSAGE, "%d files: a task file takes one", c->n_operands - 1);
+    bool ok = check_task_file_options(args, e);
+    if (ok && c->n_operands > 2)
+        ok = ses_fail(e, SES_EUSAGE, "%d files: a task file takes one", c->n_operands - 1);
     ok = ok && ses_eval_likelihood(&(ses_likelihood_call){ .call = c,
                                                            .dir = c->operands[0],
                                                            .file = c->operands[1],
@@ -89,6 +102,7 @@ static bool run(ses_call *c, ses_err *e)
     ses_baselines b = { 0 };
     bool task_ok = run_task_file(c, &done, e);
     if (done) return task_ok;
+    if (!ses_likelihood_args_check_unused(&args->likelihood, e)) return false;
     if (c->n_operands < 2 && !a->ensemble)
         return ses_fail(e, SES_EUSAGE, "expected a FILE with labeled examples after the model");
     if (a->ensemble && direct)

@@ -237,7 +237,8 @@ const ses_command ses_command_perplexity = {
         "files.\n\n"
         "Perplexity is exp(mean negative log-likelihood per token); \"per word\" divides by the words "
         "between "
-        "white space, as the evaluation harness does. A causal model processes a long text in "
+        "white space. (Task files of eval count words as the evaluation harness does: white space at the "
+        "beginning or end of a text adds an empty one.) A causal model processes a long text in "
         "windows: each token is scored once, with "
         "at least window minus stride tokens of context. A masked model predicts each token with a "
         "mask at its position (pseudo-perplexity).",

@@ -66,6 +66,7 @@ typedef struct entry {
     int64_t line;   /* in its file */
     const char *file;
     char *text, *label; /* one allocation; label NULL: tags */
+    size_t text_len;    /* the text may contain NUL bytes */
 } entry;
 
 typedef struct ranking {
@@ -165,7 +166,7 @@ static bool take(void *ctx, const ses_result *r, ses_err *e)
     job *j = ctx;
     size_t n = r->item->text.n, file = j->n_files;
     const char *label = j->tags || !r->n ? NULL : r->row[0].label.p;
-    entry x = { .number = r->item->number };
+    entry x = { .number = r->item->number, .text_len = n };
     if (j->tags)
         x.score = score_tags(j, r);
     else if (!score_labels(j, r, &x.score, e))
@@ -229,7 +230,7 @@ static void put_json(const entry *x, size_t rank, bool files, ses_json_writer *w
     if (files) ses_json_member_string(w, "file", x->file);
     ses_json_member_int(w, "line", x->line);
     if (x->label) ses_json_member_string(w, "label", x->label);
-    ses_json_member_string(w, "text", x->text);
+    ses_json_member_stringn(w, "text", x->text, x->text_len);
     ses_json_end_object(w);
 }
 
@@ -247,7 +248,8 @@ static bool put(const job *j, size_t i, ses_buf *out, ses_err *e)
     if (j->n_files > 1) ses_buf_appendf(out, "%s:", x->file);
     ses_buf_appendf(out, "%" PRId64 "\t", x->line);
     if (x->label) ses_buf_appendf(out, "%s\t", x->label);
-    ses_buf_appendf(out, "%s\n", x->text);
+    ses_buf_append(out, x->text, x->text_len);
+    ses_buf_append(out, "\n", 1);
     return ses_buf_ok(out, e) && ses_stdout_write(out->data, out->len, e);
 }
 

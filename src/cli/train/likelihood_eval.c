@@ -51,10 +51,11 @@ static const ses_opt opt[] = {
       .type = SES_OPT_INT,
       .offset = offsetof(ses_likelihood_args, batch_tokens),
       .value = "N",
-      .def = "4096",
+      .def = "auto",
+      .zero_word = "auto",
       .min = 1,
       .max = 1 << 24,
-      .help = "task files: tokens of a forward pass; results do not depend on it" },
+      .help = "task files: tokens of a forward pass; auto: 4096; results do not depend on it" },
 };
 const ses_opt_table ses_likelihood_option_table = { opt, SES_LEN(opt) };
 
@@ -86,6 +87,19 @@ bool ses_likelihood_task_path(const char *task, const ses_likelihood_args *a, ch
              names && *names ? names : "the bundled tasks, which are not installed");
     ses_free(names);
     return false;
+}
+
+bool ses_likelihood_args_check_unused(const ses_likelihood_args *a, ses_err *e)
+{
+    const char *name = a->limit          ? "limit"
+                       : a->log          ? "log"
+                       : a->fewshot      ? "fewshot"
+                       : a->batch_tokens ? "batch-tokens"
+                                         : NULL;
+    return !name ||
+           ses_fail(e, SES_EUSAGE,
+                    "--%s applies to task files: give --task FILE.json, or a bundled task with --shots K",
+                    name);
 }
 
 /* ---- output ---- */

@@ -8,7 +8,7 @@
 #include "tune/finetune_options.h"
 
 typedef struct ses_likelihood_args {
-    int64_t shots, limit, batch_tokens; /* shots -1: not given */
+    int64_t shots, limit, batch_tokens; /* shots -1, others 0: not given */
     const char *fewshot, *log;
 } ses_likelihood_args;
 extern const ses_opt_table ses_likelihood_option_table;
@@ -26,6 +26,9 @@ typedef struct ses_likelihood_call {
 /* The task file that --task means: a .json file, or a bundled one; free it with ses_free. A name that also is
  * a task of fine-tuned models means a task file only with --shots. *path NULL: it means something else. */
 bool ses_likelihood_task_path(const char *task, const ses_likelihood_args *a, char **path, ses_err *e);
+
+/* Fails if an option of task files is given. Call it for evaluations without one. */
+bool ses_likelihood_args_check_unused(const ses_likelihood_args *a, ses_err *e);
 
 /* Evaluates and prints the result. task: the path of the task file. */
 bool ses_eval_likelihood(const ses_likelihood_call *d, ses_err *e);

@@ -163,12 +163,17 @@ bool ses_open_predictor_open(ses_open_predictor *r, const ses_predictor_args *a,
     if (rename) o.data.labels = NULL; /* the file has none */
     *r = (ses_open_predictor){ .call = c,
                                .line = ses_progress_start(stderr, &c->err, c->quiet, "sequences", 0) };
+    if (a->ensemble && adapter)
+        return ses_fail(e, SES_EUSAGE,
+                        "--ensemble and --adapter: give one of them; --ensemble also takes adapter folders");
+    if (a->ensemble && !read_ensemble(r, a->ensemble, e)) return false;
     if (!a->data.task)
         return ses_fail(e, SES_EUSAGE,
                         "--task TASK is required: %s has no " SES_RUN_INFO " of a fine-tuning run",
-                        adapter ? adapter : dir);
-    if (a->ensemble && (!read_ensemble(r, a->ensemble, e) || !check_ensemble(r, dir, a->data.task, e)))
-        return false;
+                        adapter ? adapter
+                        : dir   ? dir
+                                : r->dir[0]);
+    if (a->ensemble && !check_ensemble(r, dir, a->data.task, e)) return false;
     o.ensemble = (const char *const *)r->dir + !dir;
     o.n_ensemble = r->n_dirs - (!dir && r->n_dirs);
     if (!dir) dir = r->dir[0];
