@@ -48,6 +48,15 @@ ok "more" exits 0 curve -o "$tmp/a" --methods nb,majority --sizes 4,8,16,all --s
 ok "points" test "$(grep -o '"mean"' "$tmp/out" | wc -l)" = 8
 ok "another setting" exits 3 curve -o "$tmp/a" --methods nb --sizes 4 --resume --epochs 7
 ok "is named" err_has 'was run with epochs 3.0, not 7.0; --overwrite repeats all cells'
+many= # more settings than a message shows
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do many="$many --set nb:ngrams=$((i % 3 + 1))"; done
+# shellcheck disable=SC2086
+ok "many settings" exits 0 curve -o "$tmp/many" --methods nb --sizes 4 --seeds 1 $many --set nb:ngrams=1
+# shellcheck disable=SC2086
+ok "the same ones" exits 0 curve -o "$tmp/many" --methods nb --sizes 4 --seeds 1 $many --set nb:ngrams=1 --resume
+# shellcheck disable=SC2086
+ok "the last differs" exits 3 curve -o "$tmp/many" --methods nb --sizes 4 --seeds 1 $many --set nb:ngrams=2 --resume
+ok "is named" err_has 'was run with set '
 ok "overwrite" exits 0 curve -o "$tmp/a" --methods nb --sizes 4 --seeds 2 --overwrite
 ok "old cells are gone" test "$(ls "$tmp/a/cells" | wc -l)" = 2
 ok "nothing to resume" exits 3 curve -o "$tmp/model" --methods nb --sizes 4 --resume
