@@ -95,6 +95,7 @@ ok "two columns" out_has '^method  *16  *all$'
 ok "of each class" exits 0 curve -o "$tmp/b" --methods nb,vectors --sizes 2,4,...,all --per-class --seeds 1 --overwrite
 ok "up to the smallest" out_has '^method  *2  *4  *8  *16  *32  *all$'
 ok "sixteen" test "$(number examples "$tmp/b/cells/nb,shots=8,seed=42.json")" = 16
+ok "all examples on the axis" sh -c "grep -q '>training examples<' '$tmp/b/curve.svg'"
 ok "more than a class" exits 3 curve -o "$tmp/c" --methods nb --sizes 2,41 --per-class
 ok "named" err_has 'class "neg" has 40 examples'
 for sizes in '' 0 -4 4,4 4x 4,,8 ...,8 4,... 8,...,all,16,16 99999999999999999999; do
@@ -144,6 +145,18 @@ ok "two rows" test "$(grep -c '^\(bilstm\|finetune\) .* +-' "$tmp/out")" -ge 2
 ok "entities" grep -q '"metric": "f1"' "$tmp/tags/curve.json"
 ok "not for tags" exits 2 tags --methods nb -o "$tmp/tags2"
 ok "the others" err_has 'method of the task tag "nb".*finetune'
+
+# Scores that are percentages.
+cat >"$tmp/squad.json" <<END
+{"version": "1", "data": [{"title": "t", "paragraphs": [{"context": "anna lives in paris .", "qas": [
+ {"id": "1", "question": "who ?", "answers": [{"text": "anna", "answer_start": 0}]},
+ {"id": "2", "question": "where ?", "answers": [{"text": "paris", "answer_start": 14}]}]}]}]}
+END
+ok "answers" exits 0 "$sesame" curve --task answer --train "$tmp/squad.json" --eval "$tmp/squad.json" -m "$tmp/model" --threads 1 --lr 3e-3 \
+    --least-updates 60 --seeds 1 --sizes all --methods finetune -o "$tmp/answers"
+ok "in percent" above "$(score score "$tmp/answers/cells/finetune,size=all,seed=42.json")" 2
+ok "as they are" out_has "^finetune  *$(score score "$tmp/answers/cells/finetune,size=all,seed=42.json" | awk '{ printf "%.1f", $1 }')$"
+ok "the axis" sh -c "! grep -q 'x 100' '$tmp/answers/curve.svg'"
 
 # Files.
 : >"$tmp/empty.tsv"

@@ -11,8 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Scores are shown in percent, unless they are losses. */
-static double scale_of(const ses_curve *v) { return v->lower_is_better ? 1 : 100; }
+/* Scores are shown in percent, unless they are losses; some are percentages already. */
+static double scale_of(const ses_curve *v) { return v->lower_is_better || v->in_percent ? 1 : 100; }
 
 /* ---- JSON ---- */
 
@@ -88,12 +88,6 @@ bool ses_curve_write_json(const ses_curve *v, ses_err *e)
 
 /* ---- tables ---- */
 
-/* Number of examples of a size, by any method: of `all` the whole file. */
-static int64_t examples_of(const ses_curve *v, size_t size)
-{
-    return v->size[size] ? v->size[size] : (int64_t)ses_examples_count(v->train);
-}
-
 static void put_scores(const ses_curve *v, ses_report *r)
 {
     ses_buf columns = { 0 };
@@ -158,13 +152,14 @@ static void put_line(const ses_curve *v, size_t method, double *buf, ses_figure 
     int64_t n = 0;
     bool band = false;
     for (size_t s = 0; s < v->n_sizes; s++) {
-        ses_mean_interval p = ses_curve_point_of(v, s, method).score;
+        ses_curve_point point = ses_curve_point_of(v, s, method);
+        ses_mean_interval p = point.score;
         if (!p.n) continue;
-        x[n] = (double)examples_of(v, s);
+        x[n] = fmax(1, (double)point.examples); /* of all classes, as for `all` */
         y[n] = scale_of(v) * p.mean;
         low[n] = isnan(p.low) ? y[n] : scale_of(v) * p.low;
         high[n] = isnan(p.high) ? y[n] : scale_of(v) * p.high;
-        if (!v->lower_is_better) high[n] = fmin(high[n], 100); /* no score is above 1 */
+        if (!v->lower_is_better) high[n] = fmin(high[n], 100); /* no score is above it */
         band |= !isnan(p.low);
         n++;
     }
@@ -181,10 +176,8 @@ static bool put_plot(const ses_curve *v, ses_report *r, ses_err *e)
     char label[80];
     double *buf = ses_alloc_array(4 * v->n_sizes, sizeof *buf, e);
     if (!buf) return false;
-    snprintf(label, sizeof label, "%s%s", v->metric, v->lower_is_better ? "" : " x 100");
-    ses_figure *f =
-        ses_report_lines(r, "Learning curves",
-                         v->a->per_class ? "training examples of each class" : "training examples", label);
+    snprintf(label, sizeof label, "%s%s", v->metric, scale_of(v) == 1 ? "" : " x 100");
+    ses_figure *f = ses_report_lines(r, "Learning curves", "training examples", label);
     ses_figure_log_x(f);
     for (size_t m = 0; m < v->n_methods; m++) put_line(v, m, buf, f);
     ses_free(buf);
