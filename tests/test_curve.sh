@@ -134,6 +134,18 @@ ok "with eight examples" grep -q '"train_examples": 8' "$tmp/i/cells/pet,size=8,
 ok "a method fails" exits 0 curve -o "$tmp/e" --methods nb,vectors --sizes 4 --seeds 2 --vectors "$tmp/none.txt"
 ok "its reason" out_has 'vectors with 4 examples, seed 42, has no score: .*none.txt'
 ok "the other" out_has '^nb '
+sed 's/"model_type": "bert"/"model_type": "modernbert"/' "$tmp/config.json" >"$tmp/modern.json"
+ok "a model without biases" exits 0 "$sesame" finetune --config "$tmp/modern.json" --tokenizer "$tmp/vocab.txt" --threads 1 --task classify --train "$tmp/train.tsv" \
+    --steps 1 -o "$tmp/modern"
+rm -f "$tmp/modern/run.json"
+for jobs in 1 2; do
+    ok "methods it cannot have" exits 0 curve -m "$tmp/modern" -o "$tmp/modern-$jobs" --methods nb,bitfit,bottleneck --sizes 4,8,16 --seeds 3 --jobs $jobs
+    for method in bitfit bottleneck; do
+        ok "$method is tried once" test "$(grep -c "$method,size" "$tmp/err")" -le $jobs
+        ok "$method: one reason" test "$(grep -c "^$method with" "$tmp/out")" = 1
+    done
+    ok "for all cells" test "$(grep -c 'The same' "$tmp/out")" -ge 1
+done
 ok "all fail" exits 1 curve -o "$tmp/f" --methods finetune --sizes 4 --seeds 1 -m "$tmp/none"
 ok "said" err_has 'no cell has a score'
 

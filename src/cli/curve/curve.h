@@ -34,6 +34,7 @@ typedef struct ses_curve_method {
 
 typedef struct ses_curve_cell {
     bool done;
+    bool unsupported; /* the method cannot be used with the model */
     char failed[200]; /* why it has no score; "": it was not run, or is done */
     double score, train_seconds, joules;
     int64_t examples;

@@ -184,9 +184,35 @@ static bool put_plot(const ses_curve *v, ses_report *r, ses_err *e)
     return true;
 }
 
+/* Number of cells of a method before (size, seed) that failed for this reason. */
+static size_t count_failures(const ses_curve *v, size_t method, const char *why, size_t size, size_t seed)
+{
+    size_t n = 0;
+    for (size_t s = 0; s < v->n_sizes && s <= size; s++)
+        for (size_t k = 0; k < ses_curve_seeds_of(v, s, method) && (s < size || k < seed); k++)
+            n += !strcmp(ses_curve_cell_at(v, s, method, k)->failed, why);
+    return n;
+}
+
+/* One note for each reason. */
+static void put_failures(const ses_curve *v, size_t m, ses_report *r)
+{
+    char text[24], more[60];
+    for (size_t s = 0; s < v->n_sizes; s++)
+        for (size_t k = 0; k < ses_curve_seeds_of(v, s, m); k++) {
+            const char *why = ses_curve_cell_at(v, s, m, k)->failed;
+            if (!*why || count_failures(v, m, why, s, k)) continue;
+            size_t n = count_failures(v, m, why, v->n_sizes, 0) - 1;
+            *more = 0;
+            if (n) snprintf(more, sizeof more, " The same reason: %zu more.", n);
+            ses_report_note(r, "%s with %s examples, seed %lld, has no score: %s.%s", v->method[m]->name,
+                            ses_curve_size_text(v->size[s], text), (long long)v->a->seed + (long long)k, why,
+                            more);
+        }
+}
+
 static void put_notes(const ses_curve *v, ses_report *r)
 {
-    char text[24];
     if (v->n_seeds > 1)
         ses_report_note(
             r,
@@ -199,14 +225,7 @@ static void put_notes(const ses_curve *v, ses_report *r)
         r, "Every run has a fixed number of updates; the evaluation data select neither checkpoint nor "
            "setting.");
     if (!v->size[v->n_sizes - 1]) ses_report_note(r, "all: %zu examples.", ses_examples_count(v->train));
-    for (size_t m = 0; m < v->n_methods; m++)
-        for (size_t s = 0; s < v->n_sizes; s++)
-            for (size_t k = 0; k < ses_curve_seeds_of(v, s, m); k++)
-                if (*ses_curve_cell_at(v, s, m, k)->failed)
-                    ses_report_note(r, "%s with %s examples, seed %lld, has no score: %s.",
-                                    v->method[m]->name, ses_curve_size_text(v->size[s], text),
-                                    (long long)v->a->seed + (long long)k,
-                                    ses_curve_cell_at(v, s, m, k)->failed);
+    for (size_t m = 0; m < v->n_methods; m++) put_failures(v, m, r);
 }
 
 bool ses_curve_has_score(const ses_curve *v)
