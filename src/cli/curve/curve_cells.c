@@ -170,7 +170,7 @@ static bool plan(ses_curve *v, todo *t, ses_err *e)
     return t->cell != NULL;
 }
 
-/* A cell of the method that says that it cannot be used with the model; NULL: none. */
+/* The first cell of a method that failed because the model cannot have it; NULL: none. */
 static const ses_curve_cell *find_unsupported(const ses_curve *v, size_t method)
 {
     for (size_t i = 0; i < v->n_sizes * v->n_methods * v->n_seeds; i++)

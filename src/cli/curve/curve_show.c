@@ -155,7 +155,7 @@ static void put_line(const ses_curve *v, size_t method, double *buf, ses_figure 
         ses_curve_point point = ses_curve_point_of(v, s, method);
         ses_mean_interval p = point.score;
         if (!p.n) continue;
-        x[n] = fmax(1, (double)point.examples); /* of all classes, as for `all` */
+        x[n] = fmax(1, (double)point.examples); /* examples of all classes */
         y[n] = scale_of(v) * p.mean;
         low[n] = isnan(p.low) ? y[n] : scale_of(v) * p.low;
         high[n] = isnan(p.high) ? y[n] : scale_of(v) * p.high;
