@@ -48,6 +48,15 @@ ok "more" exits 0 curve -o "$tmp/a" --methods nb,majority --sizes 4,8,16,all --s
 ok "points" test "$(grep -o '"mean"' "$tmp/out" | wc -l)" = 8
 ok "another setting" exits 3 curve -o "$tmp/a" --methods nb --sizes 4 --resume --epochs 7
 ok "is named" err_has 'was run with epochs 3.0, not 7.0; --overwrite repeats all cells'
+many= # more settings than a message shows
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do many="$many --set nb:ngrams=$((i % 3 + 1))"; done
+# shellcheck disable=SC2086
+ok "many settings" exits 0 curve -o "$tmp/many" --methods nb --sizes 4 --seeds 1 $many --set nb:ngrams=1
+# shellcheck disable=SC2086
+ok "the same ones" exits 0 curve -o "$tmp/many" --methods nb --sizes 4 --seeds 1 $many --set nb:ngrams=1 --resume
+# shellcheck disable=SC2086
+ok "the last differs" exits 3 curve -o "$tmp/many" --methods nb --sizes 4 --seeds 1 $many --set nb:ngrams=2 --resume
+ok "is named" err_has 'was run with set '
 ok "overwrite" exits 0 curve -o "$tmp/a" --methods nb --sizes 4 --seeds 2 --overwrite
 ok "old cells are gone" test "$(ls "$tmp/a/cells" | wc -l)" = 2
 ok "nothing to resume" exits 3 curve -o "$tmp/model" --methods nb --sizes 4 --resume
@@ -86,6 +95,7 @@ ok "two columns" out_has '^method  *16  *all$'
 ok "of each class" exits 0 curve -o "$tmp/b" --methods nb,vectors --sizes 2,4,...,all --per-class --seeds 1 --overwrite
 ok "up to the smallest" out_has '^method  *2  *4  *8  *16  *32  *all$'
 ok "sixteen" test "$(number examples "$tmp/b/cells/nb,shots=8,seed=42.json")" = 16
+ok "all examples on the axis" sh -c "grep -q '>training examples<' '$tmp/b/curve.svg'"
 ok "more than a class" exits 3 curve -o "$tmp/c" --methods nb --sizes 2,41 --per-class
 ok "named" err_has 'class "neg" has 40 examples'
 for sizes in '' 0 -4 4,4 4x 4,,8 ...,8 4,... 8,...,all,16,16 99999999999999999999; do
@@ -124,6 +134,18 @@ ok "with eight examples" grep -q '"train_examples": 8' "$tmp/i/cells/pet,size=8,
 ok "a method fails" exits 0 curve -o "$tmp/e" --methods nb,vectors --sizes 4 --seeds 2 --vectors "$tmp/none.txt"
 ok "its reason" out_has 'vectors with 4 examples, seed 42, has no score: .*none.txt'
 ok "the other" out_has '^nb '
+sed 's/"model_type": "bert"/"model_type": "modernbert"/' "$tmp/config.json" >"$tmp/modern.json"
+ok "a model without biases" exits 0 "$sesame" finetune --config "$tmp/modern.json" --tokenizer "$tmp/vocab.txt" --threads 1 --task classify --train "$tmp/train.tsv" \
+    --steps 1 -o "$tmp/modern"
+rm -f "$tmp/modern/run.json"
+for jobs in 1 2; do
+    ok "methods it cannot have" exits 0 curve -m "$tmp/modern" -o "$tmp/modern-$jobs" --methods nb,bitfit,bottleneck --sizes 4,8,16 --seeds 3 --jobs $jobs
+    for method in bitfit bottleneck; do
+        ok "$method is tried once" test "$(grep -c "$method,size" "$tmp/err")" -le $jobs
+        ok "$method: one reason" test "$(grep -c "^$method with" "$tmp/out")" = 1
+    done
+    ok "for all cells" test "$(grep -c 'The same' "$tmp/out")" -ge 1
+done
 ok "all fail" exits 1 curve -o "$tmp/f" --methods finetune --sizes 4 --seeds 1 -m "$tmp/none"
 ok "said" err_has 'no cell has a score'
 
@@ -135,6 +157,18 @@ ok "two rows" test "$(grep -c '^\(bilstm\|finetune\) .* +-' "$tmp/out")" -ge 2
 ok "entities" grep -q '"metric": "f1"' "$tmp/tags/curve.json"
 ok "not for tags" exits 2 tags --methods nb -o "$tmp/tags2"
 ok "the others" err_has 'method of the task tag "nb".*finetune'
+
+# Scores that are percentages.
+cat >"$tmp/squad.json" <<END
+{"version": "1", "data": [{"title": "t", "paragraphs": [{"context": "anna lives in paris .", "qas": [
+ {"id": "1", "question": "who ?", "answers": [{"text": "anna", "answer_start": 0}]},
+ {"id": "2", "question": "where ?", "answers": [{"text": "paris", "answer_start": 14}]}]}]}]}
+END
+ok "answers" exits 0 "$sesame" curve --task answer --train "$tmp/squad.json" --eval "$tmp/squad.json" -m "$tmp/model" --threads 1 --lr 3e-3 \
+    --least-updates 60 --seeds 1 --sizes all --methods finetune -o "$tmp/answers"
+ok "in percent" above "$(score score "$tmp/answers/cells/finetune,size=all,seed=42.json")" 2
+ok "as they are" out_has "^finetune  *$(score score "$tmp/answers/cells/finetune,size=all,seed=42.json" | awk '{ printf "%.1f", $1 }')$"
+ok "the axis" sh -c "! grep -q 'x 100' '$tmp/answers/curve.svg'"
 
 # Files.
 : >"$tmp/empty.tsv"

@@ -81,6 +81,15 @@ ok "a notice" err_has 'the run is complete'
 # shellcheck disable=SC2086
 ok "other settings" exits 2 "$sesame" finetune $few $pet -o "$tmp/pet" --resume --soft-temperature 3
 ok "names them" err_has 'the run to resume has soft-temperature 2'
+for other in '--weight-decay 0.3' '--schedule constant' '--warmup 7' '--optimizer sgd' '--clip 3' '--pattern 2'; do
+    # shellcheck disable=SC2086
+    ok "other settings: $other" exits 2 "$sesame" finetune $few $pet -o "$tmp/pet" --resume $other
+    ok "named: $other" err_has 'the run to resume has '
+done
+sed 's/{mask}/ {mask}/' "$tmp/patterns.json" >"$tmp/other.json"
+# shellcheck disable=SC2086
+ok "other patterns" exits 2 "$sesame" finetune $few $pet -o "$tmp/pet" --resume --patterns "$tmp/other.json"
+ok "named" err_has 'the run to resume has patterns (SHA-256) '
 
 # Interrupted: finished members are kept, the rest gives the same bits.
 # shellcheck disable=SC2086
@@ -136,6 +145,8 @@ for method in adapet lm-bff; do
     label=$(sed -n 2p "$tmp/out")
     ok "$method pipeline" exits 0 "$sesame" text-classification -m "$tmp/$method" --json "it was good ."
     ok "the same label" test "$(cat "$tmp/out")" = "[$label]"
+    ok "$method: nothing to resume" exits 0 "$sesame" finetune -o "$tmp/$method" --resume --threads 1
+    ok "$method: a notice" err_has 'the run is complete'
 done
 # shellcheck disable=SC2086
 ok "words" exits 0 "$sesame" finetune $few --method lm-bff --patterns "$tmp/patterns.json" --search-words 5 --member-steps 2 -o "$tmp/words"
@@ -149,6 +160,10 @@ ok "demonstrations" test "$(grep -c '"text"' "$tmp/lm-bff/patterns.json")" -eq 8
 # shellcheck disable=SC2086
 ok "SetFit" exits 0 "$sesame" finetune $few --method setfit --pair-draws 4 -o "$tmp/setfit"
 ok "learned" above "$(score eval_accuracy "$tmp/setfit/all_results.json")" 0.95
+ok "nothing to resume" exits 0 "$sesame" finetune -o "$tmp/setfit" --resume --threads 1
+ok "a notice" err_has 'the run is complete'
+ok "another C" exits 2 "$sesame" finetune -o "$tmp/setfit" --resume --threads 1 --c 3
+ok "named" err_has 'the run to resume has c 1'
 ok "eval" exits 0 "$sesame" eval "$tmp/setfit" "$tmp/dev.tsv" --json
 ok "the same loss" test "$(score eval_loss "$tmp/out")" = "$(score eval_loss "$tmp/setfit/eval_results.json")"
 ok "predict" exits 0 "$sesame" predict "$tmp/setfit" "$tmp/more.tsv"

@@ -50,6 +50,12 @@ ok "finished" exits 0 "$sesame" finetune --model "$tmp/base" --threads 1 --lr 3e
 ok "the rate of GPT-1" exits 0 "$sesame" finetune --model "$tmp/base" --threads 1 --inputs gpt1 --task classify --train "$tmp/train.tsv" \
     --steps 2 --schedule constant --warmup 0 -o "$tmp/rate"
 ok "in the log" grep -q '"learning_rate": 6.25e-05' "$tmp/rate/log.jsonl"
+ok "with checkpoints" exits 0 "$sesame" finetune --model "$tmp/base" --threads 1 --inputs gpt1 --task classify --train "$tmp/train.tsv" \
+    --steps 4 --save-every 2 -o "$tmp/rate2"
+cp "$tmp/rate2/model.safetensors" "$tmp/rate2.safetensors"
+rm "$tmp/rate2/config.json" "$tmp/rate2/model.safetensors"
+ok "resumed by its folder" exits 0 "$sesame" finetune -o "$tmp/rate2" --resume --threads 1
+ok "the same bits" cmp "$tmp/rate2.safetensors" "$tmp/rate2/model.safetensors"
 
 # pairs in both orders: the order does not matter
 awk 'BEGIN { print "a\tb\tlabel"; for (i = 0; i < 60; i++)

@@ -1,16 +1,17 @@
 #!/bin/sh
-# Learning curves of all methods on SST-2, AG News, TREC and CoNLL-2003: 8 to all examples, five seeds with intervals.
-#     sh docs/recipes/curves.sh OUT [TASK...]             DATA_DIR: ../shared/data
+# Learning curves on SST-2, AG News, TREC and CoNLL-2003: 8 to all examples, five seeds with intervals. Methods: nb, fasttext,
+# vectors, bilstm, logreg, finetune, lora, prefix, setfit and pet; of CoNLL-2003 bilstm, head, finetune, lora and prefix.
+#     sh docs/recipes/curves.sh OUT [TASK...]             DATA: folder of the data sets (data)
 # Writes OUT/TASK/ with curve.json, curve.svg and curve.html; a repeated call continues. The options in OPTIONS are added, on a GPU
 # OPTIONS="--device cuda --jobs 4". Variables: MODEL (sesame-small), SEEDS (5), SIZES (8,16,...,1024,all),
 # METHODS. Run it from the source folder.
 #
-# AG News: its training file is not among the data; the curve draws from dev.tsv, 10,001 texts of the official training set.
+# AG News: the curve draws from dev.tsv, 10,001 texts of the official training set.
 set -eu
 out=$1
 shift
 [ $# -gt 0 ] || set -- sst2 agnews trec conll2003
-sesame=${SESAME:-build/sesame} data=${DATA_DIR:-../shared/data} sizes=${SIZES:-8,16,...,1024,all}
+sesame=${SESAME:-build/sesame} data=${DATA:-data} sizes=${SIZES:-8,16,...,1024,all}
 mkdir -p "$out"
 for task; do
     case $task in

@@ -1,12 +1,12 @@
 #!/bin/sh
 # Fine-tunes a pretrained model on GLUE tasks and prints one table of scores.
-#     sh docs/recipes/suite.sh MODEL OUT [TASK...]        GLUE_DIR: ../shared/data/glue
+#     sh docs/recipes/suite.sh MODEL OUT [TASK...]        DATA: folder with glue/ (data)
 # Writes OUT/TASK/ with each model and its scores; finished tasks are skipped. Variables: EPOCHS (3), LR (1e-4).
 set -eu
 model=$1 out=$2
 shift 2
 [ $# -gt 0 ] || set -- cola sst2 mrpc stsb rte
-sesame=${SESAME:-build/sesame} data=${GLUE_DIR:-../shared/data/glue}
+sesame=${SESAME:-build/sesame} data=${DATA:-data}/glue
 mkdir -p "$out"
 for task; do
     case $task in

@@ -28,6 +28,7 @@ static bool read_data(ses_curve *v, ses_err *e)
     v->task_name = task->name;
     v->metric = spec.best_metric;
     v->lower_is_better = ses_metric_lower_is_better(v->metric);
+    v->in_percent = task->in_percent;
     v->train = ses_data_open(&spec, v->a->train, NULL, e);
     if (!v->train) return false;
     if (!ses_examples_check_learnable(v->train, e)) return ses_wrap(e, "%s", v->a->train);

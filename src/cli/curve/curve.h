@@ -34,6 +34,7 @@ typedef struct ses_curve_method {
 
 typedef struct ses_curve_cell {
     bool done;
+    bool unsupported; /* the method cannot be used with the model */
     char failed[200]; /* why it has no score; "": it was not run, or is done */
     double score, train_seconds, joules;
     int64_t examples;
@@ -59,7 +60,7 @@ typedef struct ses_curve {
     ses_device *dev; /* for rungs; the first one opens it */
     struct ses_test_features features;
     const char *task_name, *metric;
-    bool lower_is_better;
+    bool lower_is_better, in_percent; /* in_percent: scores are at most 100, not 1 */
     ses_examples *train, *test;
     const ses_curve_method **method;
     int64_t *size; /* examples, or of each class; 0: all. Ascending, 0 last */

@@ -137,6 +137,7 @@ static bool run_cell(ses_curve *v, size_t size, size_t method, size_t seed, bool
     /* such a method trains several models: the whole run, with its evaluation */
     x->train_seconds = m->kind == SES_METHOD_OWN ? ses_seconds() - begin : row.train_seconds;
     x->joules = row.joules;
+    x->unsupported = !x->done && !*stopped && why.code == SES_EUNSUPPORTED;
     if (!x->done) ses_quote(x->failed, sizeof x->failed, why.msg, strlen(why.msg));
     bool ok = *stopped || write_cell(v, x, name, m->name, number, e);
     if (ok && !*stopped && !(v->a->keep_models && x->done)) ses_dir_remove_all(dir, NULL);
@@ -170,15 +171,28 @@ static bool plan(ses_curve *v, todo *t, ses_err *e)
     return t->cell != NULL;
 }
 
-/* Runs the cells that `next`, shared with other processes, gives. */
+/* The first cell of a method that failed because the model cannot have it; NULL: none. */
+static const ses_curve_cell *find_unsupported(const ses_curve *v, size_t method)
+{
+    for (size_t i = 0; i < v->n_sizes * v->n_methods * v->n_seeds; i++)
+        if (i / v->n_seeds % v->n_methods == method && v->cell[i].unsupported) return &v->cell[i];
+    return NULL;
+}
+
+/* Runs the cells that `next`, shared with other processes, gives. A method that cannot be used with the model
+ * is tried once. */
 static bool run_some(ses_curve *v, const todo *t, _Atomic size_t *next, bool *stopped, ses_err *e)
 {
     for (size_t i; !*stopped && (i = atomic_fetch_add(next, 1)) < t->n;) {
         size_t at = t->cell[i], seed = at % v->n_seeds, method = at / v->n_seeds % v->n_methods;
+        const ses_curve_cell *same = find_unsupported(v, method);
         char name[NAME_SIZE];
-        if (!run_cell(v, at / v->n_seeds / v->n_methods, method, seed, stopped, e)) return false;
         name_cell(v, at / v->n_seeds / v->n_methods, method, seed, name);
-        if (!*stopped) show_cell(v, &v->cell[at], name, i + 1, t->n);
+        if (same) v->cell[at] = *same, v->cell[at].examples = 0;
+        if (same ? !write_cell(v, &v->cell[at], name, v->method[method]->name, v->a->seed + (int64_t)seed, e)
+                 : !run_cell(v, at / v->n_seeds / v->n_methods, method, seed, stopped, e))
+            return false;
+        if (!*stopped && !same) show_cell(v, &v->cell[at], name, i + 1, t->n);
         *stopped |= ses_train_monitor_should_stop();
     }
     return true;

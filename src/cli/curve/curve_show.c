@@ -11,8 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Scores are shown in percent, unless they are losses. */
-static double scale_of(const ses_curve *v) { return v->lower_is_better ? 1 : 100; }
+/* Scores are shown in percent, unless they are losses; some are percentages already. */
+static double scale_of(const ses_curve *v) { return v->lower_is_better || v->in_percent ? 1 : 100; }
 
 /* ---- JSON ---- */
 
@@ -88,12 +88,6 @@ bool ses_curve_write_json(const ses_curve *v, ses_err *e)
 
 /* ---- tables ---- */
 
-/* Number of examples of a size, by any method: of `all` the whole file. */
-static int64_t examples_of(const ses_curve *v, size_t size)
-{
-    return v->size[size] ? v->size[size] : (int64_t)ses_examples_count(v->train);
-}
-
 static void put_scores(const ses_curve *v, ses_report *r)
 {
     ses_buf columns = { 0 };
@@ -158,13 +152,14 @@ static void put_line(const ses_curve *v, size_t method, double *buf, ses_figure 
     int64_t n = 0;
     bool band = false;
     for (size_t s = 0; s < v->n_sizes; s++) {
-        ses_mean_interval p = ses_curve_point_of(v, s, method).score;
+        ses_curve_point point = ses_curve_point_of(v, s, method);
+        ses_mean_interval p = point.score;
         if (!p.n) continue;
-        x[n] = (double)examples_of(v, s);
+        x[n] = fmax(1, (double)point.examples); /* examples of all classes */
         y[n] = scale_of(v) * p.mean;
         low[n] = isnan(p.low) ? y[n] : scale_of(v) * p.low;
         high[n] = isnan(p.high) ? y[n] : scale_of(v) * p.high;
-        if (!v->lower_is_better) high[n] = fmin(high[n], 100); /* no score is above 1 */
+        if (!v->lower_is_better) high[n] = fmin(high[n], 100); /* no score is above it */
         band |= !isnan(p.low);
         n++;
     }
@@ -181,19 +176,43 @@ static bool put_plot(const ses_curve *v, ses_report *r, ses_err *e)
     char label[80];
     double *buf = ses_alloc_array(4 * v->n_sizes, sizeof *buf, e);
     if (!buf) return false;
-    snprintf(label, sizeof label, "%s%s", v->metric, v->lower_is_better ? "" : " x 100");
-    ses_figure *f =
-        ses_report_lines(r, "Learning curves",
-                         v->a->per_class ? "training examples of each class" : "training examples", label);
+    snprintf(label, sizeof label, "%s%s", v->metric, scale_of(v) == 1 ? "" : " x 100");
+    ses_figure *f = ses_report_lines(r, "Learning curves", "training examples", label);
     ses_figure_log_x(f);
     for (size_t m = 0; m < v->n_methods; m++) put_line(v, m, buf, f);
     ses_free(buf);
     return true;
 }
 
+/* Number of cells of a method before (size, seed) that failed for this reason. */
+static size_t count_failures(const ses_curve *v, size_t method, const char *why, size_t size, size_t seed)
+{
+    size_t n = 0;
+    for (size_t s = 0; s < v->n_sizes && s <= size; s++)
+        for (size_t k = 0; k < ses_curve_seeds_of(v, s, method) && (s < size || k < seed); k++)
+            n += !strcmp(ses_curve_cell_at(v, s, method, k)->failed, why);
+    return n;
+}
+
+/* One note for each reason. */
+static void put_failures(const ses_curve *v, size_t m, ses_report *r)
+{
+    char text[24], more[60];
+    for (size_t s = 0; s < v->n_sizes; s++)
+        for (size_t k = 0; k < ses_curve_seeds_of(v, s, m); k++) {
+            const char *why = ses_curve_cell_at(v, s, m, k)->failed;
+            if (!*why || count_failures(v, m, why, s, k)) continue;
+            size_t n = count_failures(v, m, why, v->n_sizes, 0) - 1;
+            *more = 0;
+            if (n) snprintf(more, sizeof more, " The same reason: %zu more.", n);
+            ses_report_note(r, "%s with %s examples, seed %lld, has no score: %s.%s", v->method[m]->name,
+                            ses_curve_size_text(v->size[s], text), (long long)v->a->seed + (long long)k, why,
+                            more);
+        }
+}
+
 static void put_notes(const ses_curve *v, ses_report *r)
 {
-    char text[24];
     if (v->n_seeds > 1)
         ses_report_note(
             r,
@@ -206,14 +225,7 @@ static void put_notes(const ses_curve *v, ses_report *r)
         r, "Every run has a fixed number of updates; the evaluation data select neither checkpoint nor "
            "setting.");
     if (!v->size[v->n_sizes - 1]) ses_report_note(r, "all: %zu examples.", ses_examples_count(v->train));
-    for (size_t m = 0; m < v->n_methods; m++)
-        for (size_t s = 0; s < v->n_sizes; s++)
-            for (size_t k = 0; k < ses_curve_seeds_of(v, s, m); k++)
-                if (*ses_curve_cell_at(v, s, m, k)->failed)
-                    ses_report_note(r, "%s with %s examples, seed %lld, has no score: %s.",
-                                    v->method[m]->name, ses_curve_size_text(v->size[s], text),
-                                    (long long)v->a->seed + (long long)k,
-                                    ses_curve_cell_at(v, s, m, k)->failed);
+    for (size_t m = 0; m < v->n_methods; m++) put_failures(v, m, r);
 }
 
 bool ses_curve_has_score(const ses_curve *v)

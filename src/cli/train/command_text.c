@@ -35,6 +35,20 @@ void ses_command_text_free(ses_command_text *t)
     *t = (ses_command_text){ 0 };
 }
 
+/* *equal: the values have the same JSON text; NULL is null. */
+static bool compare(const ses_json *a, const ses_json *b, bool *equal, ses_err *e)
+{
+    ses_json_writer *x = ses_json_writer_new(0, e), *y = x ? ses_json_writer_new(0, e) : NULL;
+    if (y) a ? ses_json_put_value(x, a) : ses_json_put_null(x);
+    if (y) b ? ses_json_put_value(y, b) : ses_json_put_null(y);
+    const char *s = y ? ses_json_writer_text(x, NULL, e) : NULL,
+               *t = s ? ses_json_writer_text(y, NULL, e) : NULL;
+    *equal = t && !strcmp(s, t);
+    ses_json_writer_free(x);
+    ses_json_writer_free(y);
+    return t != NULL;
+}
+
 bool ses_settings_check(const ses_json *was, const char *now, const char *ignored, const char *dir,
                         const char *hint, ses_err *e)
 {
@@ -43,11 +57,14 @@ bool ses_settings_check(const ses_json *was, const char *now, const char *ignore
     bool ok = doc != NULL;
     for (size_t i = 0; ok && i < ses_json_len(root); i++) {
         const char *key = ses_json_key(root, i, NULL);
-        char x[200], y[200];
-        ses_json_value_text(x, sizeof x, ses_json_get(was, key));
-        ses_json_value_text(y, sizeof y, ses_json_at(root, i));
-        if (!ses_list_has(ignored, key) && strcmp(x, y))
-            ok = ses_fail(e, SES_EARG, "%s: was run with %s %s, not %s; %s", dir, key, x, y, hint);
+        const ses_json *a = ses_json_get(was, key), *b = ses_json_at(root, i);
+        bool equal = true;
+        char x[200], y[200]; /* shortened, for the message */
+        if (!ses_list_has(ignored, key)) ok = compare(a, b, &equal, e);
+        if (!ok || equal) continue;
+        ses_json_value_text(x, sizeof x, a);
+        ses_json_value_text(y, sizeof y, b);
+        ok = ses_fail(e, SES_EARG, "%s: was run with %s %s, not %s; %s", dir, key, x, y, hint);
     }
     ses_json_free(doc);
     return ok;

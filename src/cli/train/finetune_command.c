@@ -103,7 +103,7 @@ static bool run(ses_call *c, const ses_finetune_args *a, const ses_finetune_opti
     return ok;
 }
 
-/* The options, and their text as run.json stores it: with the lanes of the run. */
+/* The options, and their text as run.json stores it: with the lanes and the learning rate of the run. */
 static bool set_options(const ses_finetune_args *a, ses_comm *comm, ses_train_monitor *m,
                         ses_finetune_options *o, ses_command_text *text, ses_err *e)
 {
@@ -113,6 +113,7 @@ static bool set_options(const ses_finetune_args *a, ses_comm *comm, ses_train_mo
     if (!check_model(a, e) || !ses_rank_args_set(comm, &o->run, &notice, e)) return false;
     if (notice && !m->quiet && !m->silent) ses_rank_args_notify(&o->run);
     if (o->run.lanes > 1) args.s.train.run.lanes = o->run.lanes;
+    args.s.train.run.lr = o->run.lr; /* a resumed run reads it as a given one */
     if (!ses_command_text_make(&ses_command_finetune, &args, text, e)) return false;
     o->command = text->line;
     o->command_options = text->options;

@@ -26,7 +26,7 @@ static bool end(ses_adapter *a, ses_err *e)
     if (!a->is_new) return true;
     for (size_t i = 0; i < ses_store_count(s); i++)
         if (ses_store_at(s, i)->role == SES_PARAM_TRAINED && trains(ses_store_at(s, i)->name)) return true;
-    return ses_fail(e, SES_EARG, "BitFit trains biases, and %s has none here: choose another adapter",
+    return ses_fail(e, SES_EUNSUPPORTED, "BitFit trains biases, and %s has none here: choose another adapter",
                     a->declaring->desc->name);
 }
 

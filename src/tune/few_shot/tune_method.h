@@ -63,6 +63,7 @@ struct ses_tune_run {
     ses_examples *train, *unlabeled; /* unlabeled: with the labels of train; NULL: none */
     ses_examples *whole_train;       /* the file that train is a part of; NULL: train is all of it */
     ses_patterns *patterns;          /* NULL: the method has none */
+    ses_json_doc *description;       /* settings that a resumed run must share */
     char *dir;                       /* OUT/.sesame-members */
     ses_run_end end;
     ses_finetune *final; /* NULL: the run was stopped, or was complete */

@@ -3,11 +3,14 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
+#include "base/sha.h"
 #include "base/str.h"
 #include "data/examples_sample.h"
 #include "train/checkpoint_dir.h"
 #include "train/settings_compare.h"
 #include "train/train_folder.h"
+#include "train/train_options.h"
+#include "tune/transfer.h"
 #include "tune_method.h"
 
 #include <math.h>
@@ -141,8 +144,42 @@ static bool check_options(const ses_tune_run *r, const ses_finetune_task *task, 
 
 /* ---- the folder of members ---- */
 
+/* The hash of the bytes of a file. */
+static bool put_hash(const char *key, const char *path, ses_json_writer *w, ses_err *e)
+{
+    enum { HASHED_MAX = 1 << 28 };
+    char hex[SES_SHA256_HEX + 1];
+    size_t n;
+    char *bytes = ses_file_read(path, HASHED_MAX, &n, e);
+    if (!bytes) return false;
+    ses_sha h = ses_sha256_start();
+    ses_sha_add(&h, bytes, n);
+    ses_sha_hex(&h, hex);
+    ses_json_member_string(w, key, hex);
+    ses_free(bytes);
+    return true;
+}
+
+static void put_training(const ses_finetune_options *o, ses_json_writer *w)
+{
+    const ses_training_options *t = &o->run;
+    ses_json_member_int(w, "seed", t->seed);
+    ses_json_member_real(w, "lr", t->lr);
+    ses_json_member_real(w, "epochs", t->epochs);
+    ses_json_member_int(w, "steps", t->steps);
+    ses_json_member_int(w, "batch-size", t->batch_size);
+    ses_json_member_int(w, "tokens-per-batch", t->tokens_per_batch);
+    ses_json_member_int(w, "accumulate", t->accumulate);
+    ses_json_member_int(w, "max-length", o->task.max_length);
+    ses_json_member_real(w, "weight-decay", t->weight_decay);
+    ses_json_member_real(w, "clip", t->max_grad_norm);
+    ses_json_member_real(w, "label-smoothing", o->label_smoothing);
+    ses_training_put_optimizer(t, w);
+    ses_transfer_put_settings(&o->transfer, w);
+}
+
 /* Settings that a resumed run must have in common. */
-static bool put_plan(const ses_tune_run *r, ses_json_writer *w)
+static bool put_plan(const ses_tune_run *r, ses_json_writer *w, ses_err *e)
 {
     const ses_tune_settings *s = &r->plan.settings;
     ses_json_begin_object(w);
@@ -151,12 +188,10 @@ static bool put_plan(const ses_tune_run *r, ses_json_writer *w)
     ses_json_member_int(w, "train_examples", (int64_t)ses_examples_count(r->train));
     ses_json_member_int(w, "unlabeled_texts", r->unlabeled ? (int64_t)ses_examples_count(r->unlabeled) : 0);
     ses_json_member_int(w, "patterns", r->patterns ? (int64_t)r->patterns->n_patterns : 0);
-    ses_json_member_int(w, "seed", r->o.run.seed);
-    ses_json_member_real(w, "lr", r->o.run.lr);
-    ses_json_member_real(w, "epochs", r->o.run.epochs);
-    ses_json_member_int(w, "steps", r->o.run.steps);
-    ses_json_member_int(w, "batch-size", r->o.run.batch_size);
-    ses_json_member_int(w, "max-length", r->o.task.max_length);
+    ses_json_member_int(w, "pattern", r->o.task.pattern);
+    if (r->patterns && !put_hash("patterns (SHA-256)", r->o.task.patterns, w, e)) return false;
+    ses_json_member_real(w, "c", r->plan.c > 0 ? r->plan.c : 1);
+    put_training(&r->o, w);
     ses_json_member_int(w, "repetitions", s->repetitions);
     ses_json_member_int(w, "member-steps", s->member_steps);
     ses_json_member_int(w, "member-weights", s->member_weight);
@@ -174,6 +209,18 @@ static bool put_plan(const ses_tune_run *r, ses_json_writer *w)
     return true;
 }
 
+/* Before the method changes the options. */
+static bool describe(ses_tune_run *r, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (w && !put_plan(r, w, e)) {
+        ses_json_writer_free(w);
+        return false;
+    }
+    r->description = w ? ses_json_writer_parse(w, e) : NULL;
+    return r->description != NULL;
+}
+
 static ses_json_doc *open_if_there(const char *dir, const char *name, ses_err *e)
 {
     char *path = ses_path_join(dir, name, e);
@@ -187,23 +234,22 @@ static bool compare_plan(const ses_tune_run *r, const char *dir, const char *nam
 {
     ses_setting_difference x = { 0 };
     ses_json_doc *was = open_if_there(dir, name, e);
-    ses_json_writer *w = was ? ses_json_writer_new(0, e) : NULL;
-    ses_json_doc *now = w && put_plan(r, w) ? ses_json_writer_parse(w, e) : NULL;
     *there = was != NULL;
-    bool ok = !was ? !e->code : now && ses_settings_compare(ses_json_root(was), ses_json_root(now), &x, e);
+    bool ok =
+        !was ? !e->code : ses_settings_compare(ses_json_root(was), ses_json_root(r->description), &x, e);
     if (ok && x.key)
         ok = ses_fail(e, SES_EUSAGE,
                       "%s: the run to resume has %s %s, this one %s; use its settings, or --overwrite",
                       r->o.run.output, x.key, x.a, x.b);
     ses_json_free(was);
-    ses_json_free(now);
     return ok;
 }
 
 static bool save_plan(const ses_tune_run *r, const char *dir, const char *name, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(2, e);
-    return w && put_plan(r, w) && ses_json_writer_save(w, dir, name, true, e);
+    if (w) ses_json_put_value(w, ses_json_root(r->description));
+    return w && ses_json_writer_save(w, dir, name, true, e);
 }
 
 /* run.json, so that --resume needs no other options. */
@@ -406,7 +452,7 @@ static bool run(ses_tune_run *r, ses_err *e)
 {
     const ses_finetune_task *task;
     if (!ses_finetune_resolve_task(&r->o.data, &r->o.task, &task, &r->spec, e) ||
-        !check_options(r, task, e) || !read_data(r, e) || !prepare_folder(r, e))
+        !check_options(r, task, e) || !read_data(r, e) || !describe(r, e) || !prepare_folder(r, e))
         return false;
     if (r->end == SES_RUN_WAS_COMPLETE) return true;
     bool ok = r->plan.method->run(r, e);
@@ -441,6 +487,7 @@ void ses_tune_run_free(ses_tune_run *r)
     ses_examples_free(r->whole_train);
     ses_examples_free(r->unlabeled);
     ses_patterns_free(r->patterns);
+    ses_json_free(r->description);
     ses_arena_free(&r->mem);
     ses_free(r->dir);
     ses_free(r);
