@@ -78,6 +78,12 @@ ok "message" err_has 'two adapters with virtual tokens cannot be combined'
 
 # Bad input.
 # shellcheck disable=SC2086
+for other in '--adapter lora --virtual-tokens 4' '--adapter none --virtual-tokens 4' '--adapter prefix --reduction 4' '--adapter lora --placement double'; do
+    # shellcheck disable=SC2086
+    ok "without effect: $other" exits 2 "$sesame" finetune $tune $other -o "$tmp/no"
+    ok "said: $other" err_has ' needs adapter '
+done
+# shellcheck disable=SC2086
 ok "too many virtual tokens" exits 3 "$sesame" finetune $tune --adapter prompt --virtual-tokens 64 -o "$tmp/no"
 ok "message" err_has '64 virtual tokens leave no room for text: bert has 64 positions'
 # shellcheck disable=SC2086

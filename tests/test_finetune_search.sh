@@ -61,6 +61,8 @@ ok "both" out_has '^sgd  *linear '
 
 refused() { ok "$1" exits 2 tune -o "$tmp/bad" $3; ok "$1: message" err_has "$2"; ok "$1: leaves nothing" test ! -e "$tmp/bad"; }
 refused "no such option" 'did you mean' '--grid lrr=1'
+refused "trials of a grid" 'runs of --search random or halving' '--grid lr=1e-3,2e-3 --trials 4'
+refused "trials of one run" 'runs of --search random or halving' '--trials 4'
 refused "a wrong value" '"x" is not a number' '--grid lr=1e-3,x'
 refused "a value twice" 'given twice' '--grid lr=1e-3,1e-3'
 refused "an option twice" 'given twice' '--grid lr=1e-3 --grid lr=2e-3'

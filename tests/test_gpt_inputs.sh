@@ -141,6 +141,7 @@ refused "both orders of plain inputs" 2 'both-orders is a setting of inputs gpt1
 refused "both orders of choices" 2 'it does not apply to choose' --model "$tmp/base" --inputs gpt1 --both-orders --task choose \
     --choices 'a|b' --train "$tmp/choose.csv"
 refused "LoRA" 3 'which an adapter does not have' --model "$tmp/base" --inputs gpt1 --adapter lora --task classify --train "$tmp/train.tsv"
+refused "a weight without the inputs" 2 'lm-loss is a setting of inputs gpt1' --model "$tmp/base" --lm-loss 0.3 --task classify --train "$tmp/train.tsv"
 refused "a negative weight" 2 'lm-loss' --model "$tmp/base" --inputs gpt1 --lm-loss -1 --task classify --train "$tmp/train.tsv"
 refused "no space" 3 'leave no space between start and extract token' --model "$tmp/base" --inputs gpt1 --max-length 3 --task classify \
     --text a --pair b --train "$tmp/pairs.tsv"

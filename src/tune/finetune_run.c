@@ -184,6 +184,8 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
         return ses_fail(e, SES_EUSAGE, "an open model gets no adapter: open it with one");
     if (o->task.both_orders && !o->task.inputs)
         return ses_fail(e, SES_EUSAGE, "both-orders is a setting of inputs gpt1: set both");
+    if (o->task.lm_loss > 0 && fabs(o->task.lm_loss - 0.5) > 0 && !o->task.inputs)
+        return ses_fail(e, SES_EUSAGE, "lm-loss is a setting of inputs gpt1: set both");
     if (o->task.inputs && ses_transfer_has_adapter(&o->transfer))
         return ses_fail(e, SES_EUNSUPPORTED,
                         "inputs gpt1 train the vectors of new tokens, which an adapter does not have");

@@ -98,6 +98,20 @@ static bool has_virtual_tokens(int kind)
     return kind == SES_ADAPT_PROMPT || kind == SES_ADAPT_PTUNING || kind == SES_ADAPT_PREFIX;
 }
 
+/* Settings of one kind of adapter, with another value than the default, need it. */
+static bool check_kind(const ses_transfer_options *o, ses_err *e)
+{
+    ses_transfer_options d = ses_finetune_defaults().transfer;
+    int k = o->adapter;
+    if (k == SES_ADAPT_AUTO) return true;
+    if (!has_virtual_tokens(k) && o->virtual_tokens && o->virtual_tokens != d.virtual_tokens)
+        return ses_fail(e, SES_EUSAGE, "virtual-tokens needs adapter prompt, ptuning or prefix");
+    if (k == SES_ADAPT_BOTTLENECK) return true;
+    if (o->reduction > 0 && (o->reduction < d.reduction || o->reduction > d.reduction))
+        return ses_fail(e, SES_EUSAGE, "reduction needs adapter bottleneck");
+    return o->placement == d.placement || ses_fail(e, SES_EUSAGE, "placement needs adapter bottleneck");
+}
+
 bool ses_transfer_check(const ses_transfer_options *o, const char *model, bool allows_head, ses_err *e)
 {
     bool adapter = ses_transfer_has_adapter(o);
@@ -119,7 +133,7 @@ bool ses_transfer_check(const ses_transfer_options *o, const char *model, bool a
         return ses_fail(e, SES_EUSAGE, "head applies to classify, multi_label, regress, tag and answer only");
     if (o->unfreeze && frozen_levels(o) == INT64_MAX)
         return ses_fail(e, SES_EUSAGE, "freeze all excludes unfreeze");
-    return check_layers(o, e);
+    return check_kind(o, e) && check_layers(o, e);
 }
 
 const ses_adapter_options *ses_transfer_adapter(const ses_transfer_options *o, ses_transfer_adapter_of *a)

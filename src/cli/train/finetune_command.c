@@ -7,6 +7,7 @@
 #include "cli/ui/show_values.h"
 #include "command_text.h"
 #include "eval_report_show.h"
+#include "finetune_search.h"
 #include "finetune_sets.h"
 #include "train/train_folder.h"
 #include "train_monitor.h"
@@ -162,6 +163,8 @@ bool ses_finetune_command(ses_call *c, ses_err *e)
     bool stopped = false, several = a->grid.n || a->seeds > 1 || a->search;
     bool staged = ses_stage_args_given(&a->stages);
     if (!ses_finetune_check_method(a, e)) return false;
+    if (a->search == SES_SEARCH_GRID && a->trials != SES_SEARCH_TRIALS)
+        return ses_fail(e, SES_EUSAGE, "--trials is the number of runs of --search random or halving");
     ses_comm *comm = ses_rank_args_join(&a->ranks, e);
     if (!comm) return false;
     if (!several && !a->s.method && !staged) return run_ranks(c, a, comm, false, &stopped, e);

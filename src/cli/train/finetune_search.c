@@ -54,7 +54,7 @@ bool ses_search_args(const ses_search *s, size_t i, ses_finetune_args *out, ses_
     out->grid = (ses_opt_list){ 0 };
     out->seeds = 1;
     out->search = SES_SEARCH_GRID;
-    out->trials = 9; /* the default: the command of the run does not name it */
+    out->trials = SES_SEARCH_TRIALS; /* the default: the command of the run does not name it */
     out->eta = 3;
     for (size_t k = 0; k < s->space.n_axes; k++) {
         char from[80];

@@ -9,6 +9,7 @@
 enum { SES_SEARCH_RUNS = 10000, SES_SEARCH_ROUNDS = 16 };
 
 typedef enum { SES_SEARCH_GRID, SES_SEARCH_RANDOM, SES_SEARCH_HALVING } ses_search_kind; /* --search */
+enum { SES_SEARCH_TRIALS = 9 }; /* default of --trials */
 
 typedef struct ses_search_run {
     char *name, *dir;
