@@ -43,6 +43,19 @@ static int newest_first(const void *x, const void *y)
     return a->accumulated > b->accumulated ? -1 : a->accumulated < b->accumulated;
 }
 
+static bool note_checkpoint(void *ctx, const char *name)
+{
+    *(bool *)ctx |= !strncmp(name, "checkpoint-", strlen("checkpoint-"));
+    return true;
+}
+
+bool ses_checkpoint_any(const char *dir)
+{
+    bool any = false;
+    if (ses_path_is_dir(dir)) ses_dir_each(dir, note_checkpoint, &any, NULL);
+    return any;
+}
+
 bool ses_checkpoint_dirs_find(const char *dir, ses_checkpoint_dirs *l, ses_err *e)
 {
     *l = (ses_checkpoint_dirs){ 0 };

@@ -15,6 +15,8 @@ typedef struct ses_checkpoint_dirs {
     bool failed;
 } ses_checkpoint_dirs;
 
+/* Does the folder have a checkpoint, damaged ones included? false: none, or no such folder. */
+bool ses_checkpoint_any(const char *dir);
 bool ses_checkpoint_dirs_find(const char *dir, ses_checkpoint_dirs *l, ses_err *e);
 char *ses_checkpoint_dir_path(const char *dir, ses_checkpoint_dir p, ses_err *e); /* free with ses_free */
 

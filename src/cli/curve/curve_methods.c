@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/suggest.h"
 #include "cli/train/finetune_command.h"
+#include "train/checkpoint_dir.h"
 #include "tune/few_shot/tune_method.h"
 
 #include <string.h>
@@ -198,12 +199,6 @@ static bool check_settings(const ses_curve *v, ses_err *e)
 
 /* ---- one run ---- */
 
-static bool note_checkpoint(void *ctx, const char *name)
-{
-    *(bool *)ctx |= !strncmp(name, "checkpoint-", 11);
-    return true;
-}
-
 static bool run_options(ses_curve *v, const ses_curve_method *m, int64_t size, int64_t seed, size_t examples,
                         const char *dir, bool *stopped, ses_err *e)
 {
@@ -217,8 +212,7 @@ static bool run_options(ses_curve *v, const ses_curve_method *m, int64_t size, i
         *(v->a->per_class ? &x.s.o.shots : &x.s.o.train_size) = size;
         r->seed = seed;
         r->output = dir;
-        if (m->kind != SES_METHOD_CLASSIFIER && ses_path_is_dir(dir))
-            ses_dir_each(dir, note_checkpoint, &r->resume, NULL);
+        if (m->kind != SES_METHOD_CLASSIFIER && ses_checkpoint_any(dir)) r->resume = true;
         r->overwrite = !r->resume;
         ok = ses_finetune_one(&quiet, &x, true, stopped, e);
     }

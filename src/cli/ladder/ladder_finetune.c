@@ -4,19 +4,11 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "cli/train/train_monitor.h"
+#include "train/checkpoint_dir.h"
 
 #include <math.h>
 
 /* An interrupted run has left a checkpoint. */
-static bool note_checkpoint(void *ctx, const char *name)
-{
-    static const char prefix[] = "checkpoint-";
-    for (size_t i = 0; i < sizeof prefix - 1; i++)
-        if (name[i] != prefix[i]) return true;
-    *(bool *)ctx = true;
-    return false;
-}
-
 int64_t ses_least_updates(const ses_training_options *r, size_t examples, int64_t least)
 {
     double batch = (double)(r->batch_size > 0 ? r->batch_size : 1),
@@ -34,7 +26,7 @@ bool ses_ladder_finetune(ses_ladder *l, ses_finetune_options o, const char *dir,
         o.run.steps = ses_least_updates(&o.run, ses_examples_count(o.train_examples), l->least_updates);
     o.on_event = ses_train_monitor_on_event;
     o.ctx = &monitor;
-    if (l->a->resume && ses_path_is_dir(dir)) ses_dir_each(dir, note_checkpoint, &o.run.resume, NULL);
+    if (l->a->resume && ses_checkpoint_any(dir)) o.run.resume = true;
     o.run.overwrite = !o.run.resume;
     ses_finetune *f = ses_finetune_new(&o, l->dev, e);
     bool ok = f && ses_finetune_run(f, &end, e);

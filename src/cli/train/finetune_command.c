@@ -15,7 +15,7 @@
 
 #include <inttypes.h>
 
-static bool print_json(const ses_finetune *f, const char *output, ses_err *e)
+bool ses_finetune_print_json(const ses_finetune *f, const char *output, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
@@ -71,7 +71,7 @@ static bool finish(const ses_finetune *f, const ses_finetune_args *a, const ses_
     if (!ses_html_report_write_run(a->s.train.run.output, &ignored))
         fprintf(stderr, "sesame: report.html: %s\n", ignored.msg);
     if (!part && !c->quiet && !a->compute.json) show_summary(f, a, m, c, end);
-    return part || !a->compute.json || print_json(f, a->s.train.run.output, e);
+    return part || !a->compute.json || ses_finetune_print_json(f, a->s.train.run.output, e);
 }
 
 static bool check_model(const ses_finetune_args *a, ses_err *e)

@@ -79,17 +79,6 @@ static void show_summary(const ses_finetune *f, const ses_finetune_args *a, cons
     ses_show_line(t, "Next", "sesame eval %s FILE; sesame predict %s FILE; %s", out, out, usage);
 }
 
-static bool print_json(const ses_finetune *f, const char *output, ses_err *e)
-{
-    ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
-    ses_json_begin_object(w);
-    ses_json_member_string(w, "output", output);
-    ses_finetune_put_results(f, w);
-    ses_json_end_object(w);
-    return ses_json_writer_print(w, e);
-}
-
 static bool finish(const ses_tune_run *r, const ses_finetune_args *a, const ses_call *c, bool part,
                    ses_err *e)
 {
@@ -101,7 +90,7 @@ static bool finish(const ses_tune_run *r, const ses_finetune_args *a, const ses_
         if (!c->quiet) fprintf(stderr, "%s: the run is complete\n", out);
         return !a->compute.json || ses_train_print_results(out, e);
     }
-    if (a->compute.json) return print_json(r->final, out, e);
+    if (a->compute.json) return ses_finetune_print_json(r->final, out, e);
     if (!c->quiet) show_summary(r->final, a, r->plan.method, &c->out);
     return true;
 }

@@ -10,6 +10,7 @@
 #include "pretrain_command.h"
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_files.h"
+#include "train/checkpoint_dir.h"
 #include "train/train_folder.h"
 #include "train_monitor.h"
 
@@ -114,18 +115,10 @@ static bool check(const ses_finetune_args *a, ses_err *e)
 
 /* ---- folders ---- */
 
-static bool note_checkpoint(void *ctx, const char *name)
-{
-    *(bool *)ctx |= !strncmp(name, "checkpoint-", strlen("checkpoint-"));
-    return true;
-}
-
 /* The options of a run in folder dir, inside an OUT that may be resumed. */
 static void set_folder(ses_train_args *t, const char *dir)
 {
-    bool has_checkpoint = false;
-    if (ses_path_exists(dir)) ses_dir_each(dir, note_checkpoint, &has_checkpoint, NULL);
-    t->run.resume = t->run.resume && has_checkpoint;
+    t->run.resume = t->run.resume && ses_checkpoint_any(dir);
     t->run.overwrite = !t->run.resume;
     t->run.output = dir;
 }

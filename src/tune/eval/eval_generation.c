@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-static ses_string string_of(const ses_buf *b) { return (ses_string){ b->len ? b->data : "", b->len }; }
-
 /* Appends a text as the metric compares it. */
 static void put_compared(const ses_eval_task *t, ses_string s, ses_buf *out)
 {

@@ -8,8 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-static ses_string string_of(const ses_buf *b) { return (ses_string){ b->len ? b->data : "", b->len }; }
-
 /* ---- requests ---- */
 
 /* A choice as continuation, after the delimiter. */

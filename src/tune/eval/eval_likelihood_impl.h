@@ -1,8 +1,10 @@
-/* Private parts of eval_likelihood.c and eval_scores.c. */
+/* Private parts of eval_likelihood.c, eval_scores.c and eval_generation.c. */
 #ifndef SES_TUNE_EVAL_LIKELIHOOD_IMPL_H
 #define SES_TUNE_EVAL_LIKELIHOOD_IMPL_H
 
 #include "eval_likelihood.h"
+
+#include "base/str.h"
 
 /* Requests and texts of a document. */
 typedef struct ses_eval_item {
@@ -22,6 +24,8 @@ typedef struct ses_eval_state {
     int32_t *chars, *bytes; /* lengths of all choices */
     size_t n_lengths, chars_cap, bytes_cap;
 } ses_eval_state;
+
+static inline ses_string string_of(const ses_buf *b) { return (ses_string){ b->len ? b->data : "", b->len }; }
 
 /* eval_scores.c: the scores of the task's metrics. */
 bool ses_eval_scores(const ses_eval_state *s, const ses_bootstrap *b, ses_eval_likelihood_result *r,
