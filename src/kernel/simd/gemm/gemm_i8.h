@@ -10,6 +10,9 @@
  *         SHARED_ROWS rows
  *     block_state, blocks_begin(&s), blocks_end(&s)
  *         what a chunk keeps from its first block to its last
+ *     enum { COPY_QUADS }, void blocks_rows(&s, to, q, rows, quads, panels)
+ *         the rows of A that the next blocks multiply with `panels` panels; `to` has room for a copy of rows of
+ *         at most COPY_QUADS quads, whole blocks of them
  *     void blocks_finish(&s)
  *         completes the results of all blocks so far
  *     int64_t block_rows(left, dot)
@@ -118,14 +121,15 @@ static void run_panel(block_state *s, const ses_gemm *g, ses_i8_rows a, int64_t 
 
 static void run_chunk(void *ctx, int64_t index, void *scratch)
 {
-    (void)scratch;
     const job *b = ctx;
     const ses_gemm *g = b->g + index % b->count;
     index /= b->count;
     int64_t i = index / b->groups * b->rows, end = tile_min(g->m, i + b->rows);
     int64_t j = index % b->groups * b->group * TILE_COLS, j_end = tile_min(g->n, j + b->group * TILE_COLS);
+    int64_t quads = ses_quad_count(g->k);
     block_state s;
     blocks_begin(&s);
+    blocks_rows(&s, scratch, b->a.q + i * 4 * quads, end - i, quads, ses_chunks(j_end - j, TILE_COLS));
     for (; j < j_end; j += TILE_COLS) run_panel(&s, g, b->a, i, end, j, NULL);
     blocks_finish(&s);
     blocks_end(&s);
@@ -184,7 +188,15 @@ static int64_t row_bytes(const ses_gemm *g) { return 4 * (g->n + 1 + ses_quad_co
 
 enum { LINE_FLOATS = LINE_BYTES / 4, ROOM_BYTES = SES_SCRATCH_BYTES - 2 * LINE_BYTES };
 
-_Static_assert(8 * 4 * (SES_GEMM_I8_MAX_N + 1 + SES_GEMM_I8_MAX_K / 4) <= ROOM_BYTES, "scratch");
+/* Scratch bytes per row of a copy of A. */
+static int64_t copy_bytes(const ses_gemm *g)
+{
+    return ses_quad_count(g->k) <= COPY_QUADS ? 4 * ses_quad_count(g->k) : 0;
+}
+
+_Static_assert(8 * 4 * (SES_GEMM_I8_MAX_N + 1 + SES_GEMM_I8_MAX_K / 4) <= ROOM_BYTES - 2 * LINE_BYTES,
+               "scratch");
+_Static_assert(4 * COPY_QUADS * (CHUNK_ROWS + BLOCK_ROWS) <= SES_SCRATCH_BYTES, "scratch");
 
 /* Prefetches the rows of C that the epilogue writes during the last panels; earlier they would be evicted
  * again. */
@@ -218,6 +230,8 @@ static void epilogue_rows(void *ctx, int64_t index, void *scratch)
     ses_i8_rows a = rows_of(b, rows, c + tile_round_up(count * n, LINE_FLOATS));
     block_state s;
     blocks_begin(&s);
+    uint8_t *copy = (uint8_t *)scratch + tile_round_up(count * row_bytes(b->g), LINE_BYTES) + 2 * LINE_BYTES;
+    blocks_rows(&s, copy, a.q, count, ses_quad_count(b->g->k), b->count * ses_chunks(n, TILE_COLS));
     for (int64_t p = 0; p < b->count; p++) {
         const ses_gemm *g = b->g + p;
         ses_gemm part = *g;
@@ -237,7 +251,8 @@ static void epilogue_rows(void *ctx, int64_t index, void *scratch)
 /* Most rows of a chunk. */
 static int64_t max_epilogue_rows(const ses_gemm *g)
 {
-    int64_t fit = ROOM_BYTES / row_bytes(g), cached = EPILOGUE_BYTES / row_bytes(g);
+    int64_t copy = copy_bytes(g), room = ROOM_BYTES - 2 * LINE_BYTES - BLOCK_ROWS * copy;
+    int64_t fit = room / (row_bytes(g) + copy), cached = EPILOGUE_BYTES / row_bytes(g);
     cached = cached > EPILOGUE_STEP ? cached / EPILOGUE_STEP * EPILOGUE_STEP : EPILOGUE_STEP;
     return tile_min(EPILOGUE_ROWS, tile_min(fit, cached));
 }
