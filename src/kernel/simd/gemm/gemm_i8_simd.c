@@ -32,4 +32,5 @@ static void block_run(block_state *s, float *t, const i8_block *in, int64_t rows
     i8_vector_block(t, in, rows, vecs);
 }
 
+#define SPARSE_SHARE 0.65
 #include "gemm_i8.h"
