@@ -273,6 +273,33 @@ VF_INLINE const char *sparse_group(int32_t *sum, const uint8_t *order, const uin
     return at;
 }
 
+#ifdef VI_HALF
+/* The same for half a vector of tokens. */
+VF_INLINE const char *sparse_group_half(int32_t *sum, const uint8_t *order, const uint8_t *a, const char *at,
+                                        int64_t steps, const bool first)
+{
+    vh c[SPARSE_GROUP];
+    TILE_UNROLL for (int i = 0; i < SPARSE_GROUP; i++)
+        c[i] = first ? vh_zero() : vh_load(sum + order[i] * SPARSE_TOKENS);
+    for (; steps > 0; steps--, at += SPARSE_STEP) {
+        TILE_UNROLL for (int i = 0; i < SPARSE_GROUP; i++)
+        {
+            uint16_t offset;
+            memcpy(&offset, at + 2 * i, sizeof offset);
+            c[i] = vh_dot4_each(c[i], vh_load(a + (size_t)offset * 8),
+                                vh_load_quad(at + 2 * SPARSE_GROUP + 4 * i));
+        }
+    }
+    TILE_UNROLL for (int i = 0; i < SPARSE_GROUP; i++) vh_store(sum + order[i] * SPARSE_TOKENS, c[i]);
+    return at;
+}
+#else
+#define sparse_group_half(sum, order, a, at, steps, first) \
+    sparse_group(sum, order, a, at, steps, first, 1, 1) /* never used */
+#endif
+
+enum { HALF_VEC = 0 }; /* a number of vectors */
+
 /* Sums of a block: all its parts. */
 VF_INLINE void sparse_block_sum(const sparse_rows *s, const char *at, int64_t k, const int vecs, const int dot)
 {
@@ -284,35 +311,45 @@ VF_INLINE void sparse_block_sum(const sparse_rows *s, const char *at, int64_t k,
         const uint8_t *a = s->a + q * SPARSE_QUAD;
         for (int g = 0; g < SPARSE_COLS / SPARSE_GROUP; g++) {
             const uint8_t *order = part.order + SPARSE_GROUP * g;
-            at = q ? sparse_group(s->sum, order, a, at, part.steps[g], false, vecs, dot)
-                   : sparse_group(s->sum, order, a, at, part.steps[g], true, vecs, dot);
+            int64_t steps = part.steps[g];
+            if (vecs == HALF_VEC)
+                at = q ? sparse_group_half(s->sum, order, a, at, steps, false)
+                       : sparse_group_half(s->sum, order, a, at, steps, true);
+            else
+                at = q ? sparse_group(s->sum, order, a, at, steps, false, vecs, dot)
+                       : sparse_group(s->sum, order, a, at, steps, true, vecs, dot);
         }
     }
 }
 
-static void sparse_dot_1(const sparse_rows *s, const char *at, int64_t k) { sparse_block_sum(s, at, k, 1, 1); }
-static void sparse_dot_2(const sparse_rows *s, const char *at, int64_t k) { sparse_block_sum(s, at, k, 2, 1); }
+typedef void sparse_sum_fn(const sparse_rows *s, const char *at, int64_t k);
+
+#define SPARSE_SUM(name, vecs, dot)                                     \
+    static void name(const sparse_rows *s, const char *at, int64_t k)   \
+    {                                                                   \
+        sparse_block_sum(s, at, k, vecs, dot);                          \
+    }
+SPARSE_SUM(sparse_dot_1, 1, DOT)
+SPARSE_SUM(sparse_dot_2, 2, DOT)
+#ifdef VI_HALF
+SPARSE_SUM(sparse_dot_half, HALF_VEC, DOT)
+#endif
 #ifndef __AVX512VNNI__
-static void sparse_plain_1(const sparse_rows *s, const char *at, int64_t k)
-{
-    sparse_block_sum(s, at, k, 1, 0);
-}
-static void sparse_plain_2(const sparse_rows *s, const char *at, int64_t k)
-{
-    sparse_block_sum(s, at, k, 2, 0);
-}
+SPARSE_SUM(sparse_plain_1, 1, PLAIN)
+SPARSE_SUM(sparse_plain_2, 2, PLAIN)
 #endif
 
-static void sparse_sums(const sparse_rows *s, const char *at, int64_t k, int64_t rows, int dot)
+/* The function for so many rows. */
+static sparse_sum_fn *sparse_sum_of(int64_t rows, int dot)
 {
 #ifndef __AVX512VNNI__
-    if (!dot) {
-        rows > VF_LANES ? sparse_plain_2(s, at, k) : sparse_plain_1(s, at, k);
-        return;
-    }
+    if (dot == PLAIN) return rows > VF_LANES ? sparse_plain_2 : sparse_plain_1;
 #endif
     (void)dot;
-    rows > VF_LANES ? sparse_dot_2(s, at, k) : sparse_dot_1(s, at, k);
+#ifdef VI_HALF
+    if (rows <= VF_LANES / 2) return sparse_dot_half;
+#endif
+    return rows > VF_LANES ? sparse_dot_2 : sparse_dot_1;
 }
 
 /* The sums of VF_LANES columns and at most as many tokens, scaled: t = sum * row scale * column scale + bias,
@@ -373,8 +410,9 @@ static void run_sparse(sparse_rows *s, const ses_gemm *g, ses_i8_rows a, int64_t
                              (const float *)(const void *)(from + v * 4 * quads), quads,
                              tile_min(VF_LANES, rows - v), quads);
         s->of = from;
+        sparse_sum_fn *sum = sparse_sum_of(rows, b.dot);
         for (int64_t p = blocks.begin; p < blocks.end; p++) {
-            sparse_sums(s, block + start[p], g->k, rows, b.dot);
+            sum(s, block + start[p], g->k);
             sparse_store(s, g, &b, a.scale + i, i, rows, p);
         }
     }

@@ -57,6 +57,24 @@ static inline vi vi_dot2_plain(vi c, vq a, vi b) { return vi_add(c, _mm512_madd_
 typedef vi vi_words;
 static inline vi_words vi_split_words(vi b) { return b; }
 
+/* Half vectors, for products of few rows: two are loaded in the time of one vector. */
+#define VI_HALF
+typedef __m256i vh;
+static inline vh vh_zero(void) { return _mm256_setzero_si256(); }
+static inline vh vh_load(const void *p) { return _mm256_loadu_si256(p); }
+static inline void vh_store(void *p, vh a) { _mm256_storeu_si256(p, a); }
+static inline vh vh_load_quad(const void *p) /* four bytes, which all lanes share */
+{
+    int32_t x;
+    memcpy(&x, p, sizeof x);
+    return _mm256_set1_epi32(x);
+}
+static inline vh vh_dot4_each(vh c, vh a, vh b)
+{
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+}
+
 /* Integers in -127 .. 127, stored as bytes plus 128. */
 static inline void vi_store_bytes(uint8_t *p, vi a)
 {
