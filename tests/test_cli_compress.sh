@@ -119,6 +119,17 @@ ok "the same student" cmp "$tmp/jobs/candidates/student:0.5/model.safetensors" "
 ok "a budget" exits 0 full -o "$tmp/budget" --budget 0.00001
 ok "stops" out_has 'has no result: not made: --budget was used up; --resume continues'
 
+# Made first, measured later; figures of another machine are measured again.
+ok "make only" exits 0 full -o "$tmp/later" --methods int8 --make-only
+ok "said" err_has 'the same command with --resume measures them'
+ok "not measured" grep -q '"state": "made"' "$tmp/later/candidates/int8.json"
+ok "measure" exits 0 full -o "$tmp/later" --methods int8 --resume
+ok "measured" grep -q '"state": "measured"' "$tmp/later/candidates/int8.json"
+sed 's/"machine": "/"machine": "other /' "$tmp/later/candidates/int8.json" >"$tmp/record"
+cp "$tmp/record" "$tmp/later/candidates/int8.json"
+ok "of another machine" exits 0 full -o "$tmp/later" --methods int8 --resume
+ok "measured again" err_has '^\[1/1\] int8: accuracy'
+
 # Refusals.
 ok "a negative loss" exits 2 full -o "$tmp/x" --max-drop -1
 ok "an unknown method" exits 2 full -o "$tmp/x" --methods studnt:0.5

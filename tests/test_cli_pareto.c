@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "check.h"
 #include "cli/compress/compress.h"
+#include "cli/compress/score_drop.h"
 
 #include <math.h>
 #include <string.h>
@@ -45,6 +46,14 @@ static void test_front(void)
     }
 }
 
+static void test_drop(void)
+{
+    CHECK(fabs(ses_score_drop(0.90, 0.88, false, false) - 2) < 1e-9);    /* accuracy */
+    CHECK(fabs(ses_score_drop(88.5, 87.25, false, true) - 1.25) < 1e-9); /* F1 of answers */
+    CHECK(fabs(ses_score_drop(20, 22, true, false) - 10) < 1e-9);        /* perplexity: percent */
+    CHECK(ses_score_drop(0.88, 0.90, false, false) < 0);
+}
+
 static void test_words(void)
 {
     ses_err e = { 0 };
@@ -60,6 +69,7 @@ static void test_words(void)
 int main(void)
 {
     test_front();
+    test_drop();
     test_words();
     return check_report();
 }

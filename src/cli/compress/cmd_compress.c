@@ -118,6 +118,11 @@ static const ses_opt opt[] = {
       .of_call = true,
       .help = "models made at the same time, in processes that share the cores; they are measured one after "
               "the other" },
+    { .name = "make-only",
+      .type = SES_OPT_FLAG,
+      .offset = AT(make_only),
+      .of_call = true,
+      .help = "make the models and stop; --resume measures them, also on another machine" },
     { .name = "resume",
       .type = SES_OPT_FLAG,
       .offset = AT(resume),

@@ -7,6 +7,7 @@
 #include "base/json/json_helpers.h"
 #include "base/str.h"
 #include "cli/curve/result_folder.h"
+#include "cli/machine.h"
 #include "cli/train/command_text.h"
 #include "cli/train/train_monitor.h"
 #include "model/model_desc.h"
@@ -17,7 +18,7 @@
 #include <string.h>
 
 /* Options that do not change the figures of a candidate. */
-static const char *const IRRELEVANT = "methods|output|by|max-drop|budget";
+static const char *const IRRELEVANT = "methods|output|by|max-drop|budget|device|isa";
 
 /* ---- task and model ---- */
 
@@ -134,10 +135,11 @@ static bool describe(ses_compress *z, ses_err *e)
     ses_buf line = { 0 };
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
+    snprintf(z->machine, sizeof z->machine, "%s, %s, threads: %d", ses_machine_detect().cpu,
+             ses_isa_name(ses_compute_isa(&z->a->tune.compute)), ses_compute_threads(&z->a->tune.compute));
     ses_call_put_line(z->c, &line);
     ses_json_begin_object(w);
     ses_json_member_string(w, "model", z->model);
-    ses_json_member_int(w, "threads", ses_compute_threads(&z->a->tune.compute));
     ses_options_put_members(cmd->opt, cmd->n_opt, z->a, w);
     ses_json_end_object(w);
     z->settings = ses_json_writer_take(w, NULL, e);
@@ -177,7 +179,7 @@ static bool open_output(ses_compress *z, ses_err *e)
 static bool finish(ses_compress *z, bool stopped, ses_err *e)
 {
     bool measured = z->candidate[0].state == SES_CANDIDATE_MEASURED;
-    if (!measured) return ses_compress_write_json(z, e);
+    if (!measured || z->a->make_only) return ses_compress_write_json(z, e);
     return ses_compress_choose(z, e) && ses_compress_write_json(z, e) &&
            (stopped || ses_compress_write_model(z, e)) && ses_compress_show(z, e);
 }
@@ -189,7 +191,8 @@ static bool run(ses_compress *z, bool *stopped, ses_err *e)
     bool ok = (z->a->resume || ses_compress_write_json(z, e)) && ses_compress_make(z, stopped, e);
     if (ok && !*stopped && z->candidate[0].state == SES_CANDIDATE_FAILED)
         ok = ses_fail(e, SES_EARG, "%s: %s", z->model, z->candidate[0].reason);
-    ok = ok && (*stopped || ses_compress_measure_all(z, stopped, e)) && finish(z, *stopped, e);
+    bool measures = !*stopped && !z->a->make_only;
+    ok = ok && (!measures || ses_compress_measure_all(z, stopped, e)) && finish(z, *stopped, e);
     ses_dir_lock_free(lock);
     return ok;
 }
@@ -219,7 +222,8 @@ bool ses_compress_command(ses_call *c, ses_err *e)
     if (ok && stopped) {
         fprintf(stderr, "stopped; the same command with --resume continues\n");
         ok = false; /* main exits with the code of the signal */
-    }
+    } else if (ok && z.a->make_only && !c->quiet)
+        fprintf(stderr, "the models are made; the same command with --resume measures them\n");
     compress_free(&z);
     return ok;
 }

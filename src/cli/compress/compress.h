@@ -24,7 +24,7 @@ typedef struct ses_compress_args {
     double max_drop, epochs, lr, budget;
     int64_t seed, jobs, batch_size, train_size, rounds, texts;
     int by; /* ses_compress_measure */
-    bool resume, overwrite;
+    bool resume, overwrite, make_only;
 } ses_compress_args;
 
 typedef enum {
@@ -96,6 +96,7 @@ typedef struct ses_compress {
     char *root;            /* folder of the candidates */
     char *settings;        /* JSON object */
     char *command;         /* the command line */
+    char machine[200];     /* processor and threads of the measurements */
     char energy_note[300]; /* why no energy was measured; "": it was */
     size_t chosen;         /* index; 0: the original */
 } ses_compress;

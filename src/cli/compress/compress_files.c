@@ -77,6 +77,7 @@ void ses_compress_put_candidate(const ses_compress *z, const ses_candidate *x, s
     if (x->state == SES_CANDIDATE_MEASURED) {
         for (size_t i = 0; figure_at(&copy, i, &name); i++)
             ses_json_member_real(w, name, *figure_at(&copy, i, &name));
+        ses_json_member_string(w, "machine", z->machine);
         ses_json_member_bool(w, "on_front", x->on_front);
         ses_json_member_bool(w, "chosen", x->is_chosen);
     } else if (*x->reason)
@@ -114,8 +115,10 @@ bool ses_compress_read_candidate(ses_compress *z, size_t i, ses_err *e)
     const ses_json *root = d ? ses_json_root(d) : NULL;
     const char *state = ses_json_string(ses_json_get(root, "state"), NULL), *name,
                *note = ses_json_string(ses_json_get(root, "energy_note"), NULL);
-    bool measured = state && !strcmp(state, "measured");
-    if ((measured || (state && !strcmp(state, "made"))) && ses_path_is_dir(x->dir)) {
+    const char *machine = ses_json_string(ses_json_get(root, "machine"), NULL);
+    bool finished = state && !strcmp(state, "measured"),
+         measured = finished && machine && !strcmp(machine, z->machine); /* else it is measured again */
+    if ((finished || (state && !strcmp(state, "made"))) && ses_path_is_dir(x->dir)) {
         x->state = measured ? SES_CANDIDATE_MEASURED : SES_CANDIDATE_MADE;
         ses_json_real(ses_json_get(root, "seconds"), &x->seconds);
         read_commands(ses_json_get(root, "commands"), &x->commands);

@@ -2,7 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "compress.h"
 
-#include "base/clock.h"
+#include "base/alloc.h"
 #include "base/str.h"
 #include "cli/compress/score_drop.h"
 #include "cli/ladder/ladder.h"
@@ -48,28 +48,39 @@ static bool receive(int fd, pid_t pid, result *r)
     return got == sizeof *r;
 }
 
-static bool in_child(const ses_compress *z, size_t candidate, child_fn *fn, result *r, ses_err *e)
+/* A process that measures a candidate. Its report fits into the pipe, so it never waits for this one. */
+typedef struct child {
+    pid_t pid;
+    int fd;
+} child;
+
+static bool start(const ses_compress *z, size_t candidate, child_fn *fn, child *c, ses_err *e)
 {
     int fd[2];
     if (pipe(fd) != 0) return ses_fail(e, SES_EIO, "pipe: %s", strerror(errno));
     fflush(NULL);
-    pid_t pid = fork();
-    if (!pid) {
+    *c = (child){ .pid = fork(), .fd = fd[0] };
+    if (!c->pid) {
         result own = { 0 };
+        close(fd[0]);
         fn(z, candidate, &own);
         _exit(write(fd[1], &own, sizeof own) == (ssize_t)sizeof own ? 0 : 1);
     }
     close(fd[1]);
-    *r = (result){ 0 };
-    bool whole = pid > 0 && receive(fd[0], pid, r);
+    if (c->pid > 0) return true;
     close(fd[0]);
-    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
-    if (pid < 0) return ses_fail(e, SES_EIO, "a process cannot be started: %s", strerror(errno));
-    if (!whole) {
-        *r = (result){ 0 };
-        ses_fail(&r->why, SES_EIO, "the process that measured it ended early");
-    }
-    return true;
+    return ses_fail(e, SES_EIO, "a process cannot be started: %s", strerror(errno));
+}
+
+static void finish(const child *c, result *r)
+{
+    *r = (result){ 0 };
+    bool whole = receive(c->fd, c->pid, r);
+    close(c->fd);
+    while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR) continue;
+    if (whole) return;
+    *r = (result){ 0 };
+    ses_fail(&r->why, SES_EIO, "the process that measured it ended early");
 }
 
 /* ---- resident memory ---- */
@@ -138,20 +149,31 @@ static bool evaluate(const ses_compress *z, ses_predictor *p, result *r, ses_err
     return ok && (isfinite(r->score) || ses_fail(e, SES_EARG, "%s: no score %s", z->a->eval, z->metric));
 }
 
+static bool ends_in_precision(const ses_candidate *x)
+{
+    return x->method && x->method->kind == SES_COMPRESS_PRECISION;
+}
+
 /* The memory of the model comes first: the evaluation keeps all outputs. */
 static void measure_score(const ses_compress *z, size_t candidate, result *r)
 {
     const char *dir = z->candidate[candidate].dir;
     ses_test_bench b;
     bool ok = ses_test_bench_open(&b, z, &r->why);
+    if (ok) count(dir, b.dev, r);
     double before = status_bytes("VmRSS");
     reset_peak();
     ses_predictor *p = ok ? ses_test_bench_predictor(&b, dir, &r->why) : NULL;
     ok = p && ses_test_bench_visit(&b, p, &r->why);
     r->memory = status_bytes("VmHWM") - before;
+    const char *device = z->a->tune.compute.device;
+    if (ok && strcmp(device, "cpu") &&
+        !ends_in_precision(&z->candidate[candidate])) { /* f32 there as here, to the last digits */
+        ses_predictor_free(p);
+        ok = (p = ses_test_bench_move(&b, dir, &r->why)) != NULL;
+    }
     r->ok = ok && evaluate(z, p, r, &r->why);
     ses_predictor_free(p);
-    if (r->ok) count(dir, b.dev, r);
     ses_test_bench_close(&b);
 }
 
@@ -189,20 +211,46 @@ static void keep(ses_compress *z, ses_candidate *x, const result *score, const r
     if (*t->energy_note) snprintf(z->energy_note, sizeof z->energy_note, "%s", t->energy_note);
 }
 
-static bool measure(ses_compress *z, size_t i, bool *stopped, ses_err *e)
+/* Scores of the made candidates, --jobs at a time: they do not depend on other processes. */
+static bool measure_scores(ses_compress *z, result *score, ses_progress *line, ses_err *e)
+{
+    enum { MAX = 64 };
+    child running[MAX];
+    size_t order[MAX], first = 0, n = 0, done = 0, next = 0, jobs = (size_t)z->a->jobs;
+    bool ok = true;
+    while (ok || n) {
+        while (next < z->n && z->candidate[next].state != SES_CANDIDATE_MADE) next++;
+        if (ok && next < z->n && n < jobs && n < MAX && !ses_train_monitor_should_stop()) {
+            size_t at = (first + n) % MAX;
+            order[at] = next;
+            ok = start(z, next++, measure_score, &running[at], e);
+            n += ok;
+            continue;
+        }
+        if (!n) break;
+        finish(&running[first], &score[order[first]]);
+        first = (first + 1) % MAX;
+        n--;
+        ses_progress_show(line, (int64_t)++done);
+    }
+    return ok;
+}
+
+static bool measure(ses_compress *z, size_t i, const result *score, bool *stopped, ses_err *e)
 {
     ses_candidate *x = &z->candidate[i];
-    result score, times = { 0 };
-    if (!in_child(z, i, measure_score, &score, e)) return false;
-    if (score.ok && !in_child(z, i, measure_times, &times, e)) return false;
+    result times = { 0 };
+    child c;
+    if (score->ok && !start(z, i, measure_times, &c, e)) return false;
+    if (score->ok) finish(&c, &times);
     if ((*stopped = ses_train_monitor_should_stop())) return true;
-    const result *failed = !score.ok ? &score : !times.ok ? &times : NULL;
+    const result *failed = !score->ok ? score : !times.ok ? &times : NULL;
     if (failed) {
         x->state = SES_CANDIDATE_FAILED;
         ses_quote(x->reason, sizeof x->reason, failed->why.msg, strlen(failed->why.msg));
         if (!i) return ses_fail(e, failed->why.code, "%s: %s", z->model, failed->why.msg);
     } else
-        keep(z, x, &score, &times);
+        keep(z, x, score, &times);
     return ses_compress_write_candidate(z, i, e);
 }
 
@@ -220,18 +268,22 @@ bool ses_compress_measure_all(ses_compress *z, bool *stopped, ses_err *e)
 {
     size_t total = 0, done = 0;
     for (size_t i = 0; i < z->n; i++) total += z->candidate[i].state == SES_CANDIDATE_MADE;
+    result *score = ses_alloc_array(z->n, sizeof *score, e);
     ses_progress line =
-        ses_progress_start(stderr, &z->c->err, z->c->quiet, "models measured", (int64_t)total);
-    bool ok = true;
-    for (size_t i = 0; ok && !*stopped && i < z->n; i++) {
+        ses_progress_start(stderr, &z->c->err, z->c->quiet, "models evaluated", (int64_t)total);
+    bool ok = score && measure_scores(z, score, &line, e);
+    ses_progress_end(&line);
+    line = ses_progress_start(stderr, &z->c->err, z->c->quiet, "models timed", (int64_t)total);
+    for (size_t i = 0; ok && !(*stopped = ses_train_monitor_should_stop()) && i < z->n; i++) {
         if (z->candidate[i].state != SES_CANDIDATE_MADE) continue;
         ses_progress_show(&line, (int64_t)done);
-        ok = measure(z, i, stopped, e);
+        ok = measure(z, i, &score[i], stopped, e);
         ses_progress_end(&line);
         if (ok && !*stopped) show(z, &z->candidate[i], ++done, total);
     }
     for (size_t i = 0; ok && i < z->n; i++)
         z->candidate[i].drop =
             ses_score_drop(z->candidate[0].score, z->candidate[i].score, z->lower_is_better, z->in_percent);
+    ses_free(score);
     return ok;
 }

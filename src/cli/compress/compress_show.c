@@ -198,12 +198,11 @@ static void put_notes(const ses_compress *z, ses_report *r)
     put_choice(z, r);
     ses_report_note(r,
                     "+-: half the %g %% interval of the score. One text: median over texts of %s and %lld "
-                    "round%s, on %d thread%s, with the tokenizer. "
+                    "round%s, with the tokenizer (%s). "
                     "Speed: median of original / candidate, which alternate. Front: no other candidate has "
                     "at least the score and at most the %s.",
                     z->a->tune.bootstrap.confidence, ses_path_name_of(z->a->eval).s, (long long)z->a->rounds,
-                    z->a->rounds == 1 ? "" : "s", ses_compute_threads(&z->a->tune.compute),
-                    ses_compute_threads(&z->a->tune.compute) == 1 ? "" : "s", BY[z->a->by]);
+                    z->a->rounds == 1 ? "" : "s", z->machine, BY[z->a->by]);
     ses_report_note(r, "Memory: what a process needs for the model and its computation. MFLOP/token: "
                        "products with the weights of the layers, 2 per weight.");
     if (*z->energy_note) ses_report_note(r, "Energy: not available: %s.", z->energy_note);

@@ -52,6 +52,15 @@ ses_predictor *ses_test_bench_predictor(const ses_test_bench *b, const char *dir
     return ses_predictor_open(dir, &o, b->dev, e);
 }
 
+ses_predictor *ses_test_bench_move(ses_test_bench *b, const char *dir, ses_err *e)
+{
+    ses_device_options d = ses_compute_device_options(&b->z->a->tune.compute);
+    d.dtype = SES_F32;
+    ses_device_free(b->dev);
+    b->dev = ses_device_open(b->z->a->tune.compute.device, &d, e);
+    return b->dev ? ses_test_bench_predictor(b, dir, e) : NULL;
+}
+
 /* ---- one call ---- */
 
 static bool predict(ses_predictor *p, const ses_examples *x, double *seconds, ses_err *e)
