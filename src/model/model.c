@@ -89,7 +89,7 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     if (m->class->decoder_only) m->c.lm.final_logits_bias = false;
     m->store = ses_store_new(m->dev, e);
     if (m->store && m->adapter) ses_adapter_begin(m->adapter, m);
-    if (!m->store || !declare_stacks(m, e)) return false;
+    if (!m->store || !ses_low_rank_begin(m, e) || !declare_stacks(m, e)) return false;
     if (m->adapter && !ses_adapter_stacks(m->adapter, m, e)) return false;
     m->first_head_param = ses_store_count(m->store);
     if (m->c.pooler.present && !m->c.pooler.no_dense)
@@ -105,6 +105,7 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     if (!ses_layer_choice_check(&m->c, m->stack[has_decoder(m)].depth, e)) return false;
     for (size_t i = 0; i < n; i++) use[i].head->add(&m->head[i], m->store, &m->c, projection);
     if (m->adapter && !adapter_head && !ses_adapter_end(m->adapter, m, e)) return false;
+    if (!ses_low_rank_end(m, e)) return false;
     ses_store_keep_16bit(m->store, m->first_head_param);
     if (m->adapter && !ses_adapter_check_disjoint(m->adapter, m, e)) return false;
     return ses_store_ok(m->store, e);

@@ -189,7 +189,10 @@ struct ses_model {
     char *dir;
     ses_adapter *adapter; /* NULL: none */
     ses_adapter_hook adapter_hook;
-    bool is_view; /* everything but the struct belongs to another model */
+    ses_low_rank_hook low_rank_hook;
+    size_t n_factorized;  /* dense layers that are declared with factors */
+    ses_err low_rank_err; /* the first rank that is too large */
+    bool is_view;         /* everything but the struct belongs to another model */
 };
 
 /* config.c: the description of the config's model_type. */
@@ -334,6 +337,20 @@ bool ses_model_missing_tensor(const ses_model *m, const char *tensor, const char
 bool ses_pruned_heads_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);
 /* Why heads cannot be removed from such a model; NULL: they can. */
 const char *ses_pruned_heads_unsupported(const ses_model_desc *d, const ses_config *c);
+
+/* low_rank.c: reads "sesame_low_rank"; the rest of the config is read. */
+bool ses_low_rank_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);
+/* Why weights of such a model cannot be factorized; NULL: they can. */
+const char *ses_low_rank_unsupported(const ses_model_desc *d, const ses_config *c);
+/* The same for its token table. */
+const char *ses_low_rank_unsupported_table(const ses_model_desc *d, const ses_config *c);
+/* The layers that are declared between begin and end have factors as the config requires; end: all heads
+ * have been declared. */
+bool ses_low_rank_begin(ses_model *m, ses_err *e);
+bool ses_low_rank_end(ses_model *m, ses_err *e);
+/* The key of a dense layer in "weights": transformers' name of "layer.0.attn.query.weight" without ".weight"
+ * and without the prefix of the base model, which depends on the class. False: it has none. */
+bool ses_low_rank_key(const ses_model *m, const char *weight, char *buf, size_t n);
 
 /* find_label.c: the name of label i, "LABEL_i" (in buf) if it has none. */
 enum { SES_LABEL_TEXT = 32 };

@@ -12,13 +12,14 @@
 #include "sesame/model.h"
 #include "store_impl.h"
 
-/* A dense layer y = x w' + b. */
+/* A dense layer y = x w' + b, or, factorized, y = x first' w' + b with first [rank, in], w [out, rank]. */
 typedef struct ses_dense {
     ses_tensor *w, *b; /* b NULL: no bias */
     ses_weight_layout layout;
     ses_tensor *lora_a, *lora_b; /* LoRA matrices [rank, in], [out, rank]; NULL: none */
     double lora_scale, lora_dropout;
     ses_tensor *in_gain, *out_gain; /* IA3: factors of inputs [1, in], of outputs [out, 1]; NULL: none */
+    ses_tensor *first;              /* NULL: not factorized */
 } ses_dense;
 
 /* Does an adapter that is not merged change the layer? */
@@ -47,6 +48,8 @@ void ses_dense_add_fused(ses_store *s, ses_dense *const d[], int n, int64_t out,
 ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const char *fmt, ...) SES_PRINTF(4, 5);
 /* act(d(x)) */
 ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act);
+/* x first', the input of the weight d.w; x if d is not factorized. */
+ses_tensor *ses_dense_run_first(ses_tape *t, const ses_dense *d, ses_tensor *x);
 /* d(x) for `next` alone to read: the result may be int8. */
 ses_tensor *ses_dense_run_i8_out(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next);
 /* act(a) b for `next` alone to read, with d(x) = a | b. */
@@ -260,7 +263,8 @@ struct ses_stack {
     /* a decoder without its encoder: cross attention has weights, but is not computed */
     bool cross_unused;
     ses_tensor *token, *position, *segment, *rel_bias_table; /* rel_bias_table: [buckets, heads] */
-    ses_dense modal;                 /* vectors of ses_batch.modal_vectors to hidden; w NULL: none */
+    ses_tensor *token_up; /* [columns of token, width]: token vectors are rows of token times it; or NULL */
+    ses_dense modal;      /* vectors of ses_batch.modal_vectors to hidden; w NULL: none */
     ses_dense project, project_out;  /* embeddings' width to hidden, and back; w NULL: none */
     ses_norm embed_norm, final_norm; /* gain NULL: none */
     ses_layer *layer;                /* [n_unique]; see layer_at in stack.c for the i-th */

@@ -58,6 +58,10 @@ static void embeddings_add(ses_stack *k, ses_store *s, const ses_config *c)
 {
     int64_t E = c->embed.width ? c->embed.width : c->hidden,
             width = c->embed.project_before_positions ? c->hidden : E;
+    if (c->embed.low_rank) {
+        k->token = table(k, s, "embed.token_b", c->vocab, c->embed.low_rank);
+        k->token_up = table(k, s, "embed.token_a", c->embed.low_rank, E);
+    }
     if (!k->token) k->token = table(k, s, "embed.token", c->vocab, E);
     ses_store_set_embedding(s, k->token);
     if (c->position.kind <= SES_POS_FAIRSEQ)
