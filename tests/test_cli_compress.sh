@@ -11,8 +11,8 @@ full() { compress "$tmp/model" --data "$tmp/train.tsv" "$@"; }
 figure() { sed -n "s/^ *\"$1\": \([-0-9.e]*\).*/\1/p" "$2" | head -1; }
 candidates() { sed -n 's/^      "name": "\(.*\)",/\1/p' "$1" | tr '\n' ' '; }
 
-# All default methods: the model is trained once and measured in both precisions.
-ok "compress" exits 0 full -o "$tmp/a"
+# A model is trained once and measured in both precisions.
+ok "compress" exits 0 full -o "$tmp/a" --methods student,int8
 ok "its candidates" test "$(candidates "$tmp/a/compress.json")" = 'original student:0.5 student:0.33 int8 student:0.5+int8 student:0.33+int8 '
 ok "two students" test "$(grep -l finetune "$tmp"/a/candidates/*.json | wc -l)" = 2
 ok "rows" test "$(grep -c '^\(original\|int8\|student\)[^ ]* .*x  *[0-9.]* KiB' "$tmp/out")" = 6
@@ -67,12 +67,21 @@ for key in settings command metric by max_drop chosen candidates name state comm
     ok "JSON: $key" out_has "\"$key\": "
 done
 rm "$tmp/a/candidates/int8.json"
-ok "one is lost" exits 0 full -o "$tmp/a" --resume
+ok "one is lost" exits 0 full -o "$tmp/a" --resume --methods student,int8
 ok "one runs" err_has '^\[1/1\] int8: made in'
 ok "another setting" exits 3 full -o "$tmp/a" --resume --epochs 5
 ok "is named" err_has 'was run with epochs 4.0, not 5.0; --overwrite repeats all candidates'
 ok "both" exits 2 full -o "$tmp/a" --resume --overwrite
 ok "nothing to resume" exits 3 full -o "$tmp/model" --resume
+
+# Every method makes a model of the small classifier, alone and in int8.
+for name in $(sed -n 's/^SES_COMPRESS("\([a-z0-9-]*\)".*/\1/p' src/cli/compress/compress_methods.def); do
+    [ "$name" = int8 ] || methods=$name,int8
+    ok "$name" exits 0 full -o "$tmp/method-$name" --methods "$methods"
+    ok "$name: no failure" sh -c "! grep -h '\"reason\"' $tmp/method-$name/candidates/*.json"
+done
+ok "all default methods" exits 0 full -o "$tmp/default"
+ok "of all kinds" test "$(grep -c '^\[.*times as fast' "$tmp/err")" -ge 6
 
 # Without training data: methods that need none; the others with the reason.
 ok "no data" exits 0 compress "$tmp/model" -o "$tmp/c" --methods student:0.5,int8
@@ -114,7 +123,7 @@ ok "continue" exits 0 full -o "$tmp/half" --methods student:1 --epochs 300 --res
 ok "the same weights" cmp "$tmp/half/candidates/student:1/model.safetensors" "$tmp/whole/candidates/student:1/model.safetensors"
 
 # Several jobs, and a budget.
-ok "three jobs" exits 0 full -o "$tmp/jobs" --jobs 3
+ok "three jobs" exits 0 full -o "$tmp/jobs" --jobs 3 --methods student,int8
 ok "the same student" cmp "$tmp/jobs/candidates/student:0.5/model.safetensors" "$tmp/a/candidates/student:0.5/model.safetensors"
 ok "a budget" exits 0 full -o "$tmp/budget" --budget 0.00001
 ok "stops" out_has 'has no result: not made: --budget was used up; --resume continues'
