@@ -121,7 +121,9 @@ static bool prepare(const ses_test_bench *b, ses_predictor *const model[2], size
     double t, sum = 0;
     size_t n = ses_examples_count(b->texts), some = n < LEAST_TEXTS ? n : LEAST_TEXTS;
     for (int k = 0; k < 2; k++)
-        if (!ses_test_bench_visit(b, model[k], e) || !ses_test_bench_visit(b, model[k], e)) return false;
+        if (!predict_one(b, model[k], 0, &t, e) || !predict_one(b, model[k], 0, &t, e) ||
+            !predict(model[k], b->texts, &t, e))
+            return false;
     for (size_t i = 0; i < some; i++) {
         if (!predict_one(b, model[0], i, &t, e)) return false;
         sum += t;
