@@ -234,6 +234,10 @@ typedef struct ses_finetune_options {
 
     /* Evaluate once, after training, the weights of the last update: the evaluation data select nothing. */
     bool last_weights;
+
+    /* Pruning during training. Rows and heads that become empty are removed from the model that is written.
+     */
+    ses_pruning_options pruning;
 } ses_finetune_options;
 
 /* The settings of `sesame finetune` without options: three epochs of AdamW, batches of 32, learning rate
