@@ -489,6 +489,7 @@ void ses_finetune_free(ses_finetune *f)
 {
     if (!f) return;
     ses_run_log_close(&f->log);
+    ses_model_free(f->without_empty);
     ses_trainer_free(f->trainer);
     ses_teacher_free(&f->teacher);
     ses_cross_view_free(f->cross_view);
@@ -618,7 +619,7 @@ bool ses_finetune_run(ses_finetune *f, ses_run_end *end, ses_err *e)
     if (end) *end = how;
     if (!ok) return ses_ranks_wrap(f->o.run.comm, e);
     if (how == SES_RUN_STOPPED || was_complete) return true;
-    if (!ses_trainer_gather_weights(f->trainer, e)) return false;
+    if (!ses_trainer_gather_weights(f->trainer, e) || !ses_finetune_finish_pruning(f, e)) return false;
     return ses_comm_all_ok(f->o.run.comm, !f->o.run.output || !is_first_rank(f) || ses_finetune_write(f, e),
                            e);
 }
