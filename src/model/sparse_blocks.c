@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "tensor/pack.h"
 
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 /* A weight as outputs of `in` inputs: element p of output j is w[j * out_step + p * in_step]. */
@@ -43,10 +43,27 @@ static void clear_block(const blocks *b, int64_t i)
     for (int64_t p = begin; p < begin + 4 && p < b->in; p++) w[p * b->in_step] = 0;
 }
 
-static int by_size(const void *a, const void *b)
+/* Reorders x so that x[at] has its place in ascending order and no earlier one is larger (Hoare's selection). */
+static void select_at(double *x, int64_t n, int64_t at)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    int64_t low = 0, high = n - 1;
+    while (low < high) {
+        double pivot = x[low + (high - low) / 2];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (x[i] < pivot) i++;
+            while (x[j] > pivot) j--;
+            if (i > j) break;
+            double swapped = x[i];
+            x[i++] = x[j], x[j--] = swapped;
+        }
+        if (at <= j)
+            high = j;
+        else if (at >= i)
+            low = i;
+        else
+            return;
+    }
 }
 
 static bool prune_weight(const blocks *b, double share, ses_err *e)
@@ -55,9 +72,9 @@ static bool prune_weight(const blocks *b, double share, ses_err *e)
     double *score = ses_alloc_array((size_t)n, sizeof *score, e);
     if (!score) return false;
     for (int64_t i = 0; i < n; i++) score[i] = block_score(b, i);
-    qsort(score, (size_t)n, sizeof *score, by_size);
-    double limit = pruned < n ? score[pruned] : score[n - 1] + 1;
-    for (int64_t i = pruned; i-- > 0 && score[i] == limit;) equal++; /* as many of the equal ones */
+    if (pruned < n) select_at(score, n, pruned);
+    double limit = pruned < n ? score[pruned] : INFINITY;
+    for (int64_t i = 0; i < pruned; i++) equal += score[i] == limit; /* as many of the equal ones */
     for (int64_t i = 0; i < n; i++) {
         double x = block_score(b, i);
         if (x < limit || (x == limit && equal-- > 0)) clear_block(b, i);

@@ -54,8 +54,9 @@ static void load_column(const packing *c, int64_t j, int8_t *q)
 {
     int64_t p = 0;
     for (int64_t i = c->k; i < 4 * ses_quad_count(c->k); i++) q[i] = 0;
+    if (c->bytes && c->b_row == 1) memcpy(q, c->bytes + j * c->b_col, (size_t)c->k);
     if (c->bytes) {
-        for (; p < c->k; p++) q[p] = c->bytes[p * c->b_row + j * c->b_col];
+        for (; c->b_row != 1 && p < c->k; p++) q[p] = c->bytes[p * c->b_row + j * c->b_col];
         return;
     }
     const float *b = c->b + j * c->b_col;
