@@ -234,6 +234,10 @@ typedef struct ses_finetune_options {
 
     /* Evaluate once, after training, the weights of the last update: the evaluation data select nothing. */
     bool last_weights;
+
+    /* Pruning during training. Rows and heads that become empty are removed from the model that is written.
+     */
+    ses_pruning_options pruning;
 } ses_finetune_options;
 
 /* The settings of `sesame finetune` without options: three epochs of AdamW, batches of 32, learning rate
@@ -342,6 +346,20 @@ const char *ses_finetune_metric(const ses_finetune *f);
 const char *ses_finetune_folder(const ses_finetune *f, size_t i);
 /* Figures of the run; call it after ses_finetune_run. */
 ses_training_stats ses_finetune_stats(const ses_finetune *f);
+/* What pruning has left. A kind: the weights of one name in all layers, "attn.query". */
+typedef struct ses_pruned_kind {
+    char name[48];
+    int64_t weights, kept;
+} ses_pruned_kind;
+typedef struct ses_pruning_report {
+    double kept; /* fraction of the pruned weights */
+    ses_pruned_kind kind[24];
+    size_t n_kinds;
+    /* in all layers; left: in the model that was written, without empty heads and feed-forward rows */
+    int64_t heads, heads_left, rows, rows_left, parameters, parameters_left;
+} ses_pruning_report;
+/* The report of a run with pruning, after ses_finetune_run; NULL: none. Borrowed from f. */
+const ses_pruning_report *ses_finetune_pruning(const ses_finetune *f);
 /* Writes the members of all_results.json into the JSON object being written; call it after
  * ses_finetune_run. Errors are kept in w. */
 void ses_finetune_put_results(const ses_finetune *f, ses_json_writer *w);

@@ -25,6 +25,25 @@ typedef struct ses_trainer ses_trainer;
 /* The loss of a batch, as a scalar on the tape. NULL: failed, with the reason in e or on the tape. */
 typedef ses_tensor *ses_loss_fn(void *ctx, ses_tape *t, const ses_batch *b, ses_err *e);
 
+/* Pruning during training: blocks of the weights inside the layers are set to zero, more and more of them
+ * (docs/COMPRESSION.md). Strings are borrowed until the trainer is freed. */
+typedef struct ses_pruning_options {
+    const char *criterion; /* "movement", "soft-movement", "magnitude"; NULL: no pruning */
+    /* Shape of a block: "32x32", outputs x inputs; "row": an output; "column": an input; "unit": a head of
+     * attention, a row of the feed-forward block. NULL: 32x32 */
+    const char *block;
+    double keep; /* fraction of the blocks that is kept, of each matrix; above 0, at most 1 */
+    /* Updates before the kept fraction begins to fall from 1 to `keep`, and after it has; below 1: fractions
+     * of the run. */
+    double warmup, cooldown;
+    double score_lr;           /* movement: learning rate of the scores, with the schedule of the run */
+    double threshold, penalty; /* soft-movement, instead of keep: smallest sigmoid of a kept score; weight */
+} ses_pruning_options;
+
+/* movement's settings: 32x32, warmup 0.1, cooldown 0.3, score_lr 0.01, threshold 0.1, penalty 1; criterion
+ * NULL and keep 0. A value; cannot fail. */
+ses_pruning_options ses_pruning_defaults(void);
+
 typedef struct ses_trainer_options {
     ses_model *model;     /* opened for training */
     ses_model *generator; /* ELECTRA's generator, trained jointly and opened for training; NULL: none */
@@ -79,6 +98,8 @@ typedef struct ses_trainer_options {
     int64_t save_every;
     int64_t keep_checkpoints; /* number of newest checkpoints kept, besides the best one; 0: 2 */
     const char *settings;     /* JSON object; resuming requires equal settings. NULL: {} */
+    /* Prunes `model`; one rank. Evaluations select a best checkpoint once the kept fraction is final. */
+    ses_pruning_options pruning;
 } ses_trainer_options;
 
 /* The position of a run. */
@@ -121,6 +142,10 @@ int64_t ses_trainer_total_updates(const ses_trainer *t);
 double ses_trainer_epoch(const ses_trainer *t);      /* epochs done, with fraction */
 size_t ses_trainer_tape_bytes(const ses_trainer *t); /* memory of activations */
 ses_optim *ses_trainer_optim(const ses_trainer *t);  /* the model's */
+/* Pruning: the fraction of the pruned weights that is kept now. NaN without pruning. */
+double ses_trainer_kept(const ses_trainer *t);
+/* Evaluations select the best checkpoint: not while the kept fraction of pruning still falls. */
+bool ses_trainer_selects_best(const ses_trainer *t);
 
 /* Distributed training. All ranks call these together; with one rank they do nothing but the swap.
  *

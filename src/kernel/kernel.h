@@ -287,6 +287,21 @@ SES_HD static inline double ses_lamb_trust(double squares_w, double squares_u)
     return squares_w > 0 && squares_u > 0 ? sqrt(squares_w) / sqrt(squares_u) : 1;
 }
 
+/* A matrix [rows, cols] divided into blocks of block_rows x block_cols elements, numbered row by row. Blocks at
+ * the right and lower border may be smaller. ld: elements from one row to the next. */
+typedef struct ses_block_grid {
+    int64_t rows, cols, ld, block_rows, block_cols;
+} ses_block_grid;
+
+SES_HD static inline int64_t ses_block_grid_rows(const ses_block_grid *g)
+{
+    return (g->rows + g->block_rows - 1) / g->block_rows;
+}
+SES_HD static inline int64_t ses_block_grid_cols(const ses_block_grid *g)
+{
+    return (g->cols + g->block_cols - 1) / g->block_cols;
+}
+
 /* One tensor of adamw_list. */
 typedef struct ses_adamw_tensor {
     ses_real *w;

@@ -229,6 +229,7 @@ static void log_update(ses_run_log *l, const ses_step_result *s, double loss, bo
     ses_json_begin_object(j);
     ses_json_member_real(j, "epoch", s->epoch);
     ses_json_member_real(j, "grad_norm", s->grad_norm);
+    if (!isnan(ses_trainer_kept(l->trainer))) ses_json_member_real(j, "kept", ses_trainer_kept(l->trainer));
     ses_json_member_real(j, "learning_rate", s->lr);
     ses_json_member_real(j, "loss", loss);
     ses_json_member_int(j, "step", ses_trainer_state(l->trainer)->updates);

@@ -31,6 +31,8 @@ void ses_training_put_optimizer(const ses_training_options *r, ses_json_writer *
 extern const ses_opt_table ses_train_options;
 /* For a ses_teacher_options, without --teacher. */
 extern const ses_opt_table ses_teacher_option_table;
+/* For a ses_pruning_options (prune/prune_options.c). */
+extern const ses_opt_table ses_pruning_option_table;
 
 /* Single options. field: a ses_train_args. */
 #define SES_OPT_OUTPUT(struct_, field)                                                   \

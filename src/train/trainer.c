@@ -5,6 +5,7 @@
 #include "nn/store_impl.h"
 #include "sesame/ops.h"
 #include "train/optim/optim_kind.h"
+#include "train/prune/pruner.h"
 #include "trainer_impl.h"
 
 #include <inttypes.h>
@@ -150,12 +151,31 @@ static bool open_folder(ses_trainer *t, const ses_trainer_options *o, ses_err *e
     return true;
 }
 
+/* Pruning needs the whole gradient of a block, and a rank has that of its own elements only. */
+static bool open_pruner(ses_trainer *t, ses_err *e)
+{
+    if (!t->o.pruning.criterion) return true;
+    if (t->ranks > 1)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "prune: each rank has a part of the gradient, scores need that of whole blocks: train "
+                        "with one process");
+    if (t->o.unfreezing)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "prune: layers that are unfrozen later have no scores before: train without unfreeze");
+    t->pruner = ses_pruner_new(&t->o.pruning, t->o.model, &t->o.optim, t->total_updates, e);
+    if (t->pruner && t->pruner->scores) t->store[t->n_stores++] = t->pruner->scores;
+    return t->pruner != NULL;
+}
+
+static bool is_scores(const ses_trainer *t, size_t i) { return t->pruner && t->store[i] == t->pruner->scores; }
+
 static bool open_optimizers(ses_trainer *t, ses_err *e)
 {
-    if (!unfreeze(t, 0, e)) return false;
+    ses_optim_options scores;
+    if (!unfreeze(t, 0, e) || (t->pruner && !ses_pruner_optim(t->pruner, &scores, e))) return false;
     for (size_t i = 0; i < t->n_stores; i++) {
         const ses_shards *x = t->lanes ? ses_lanes_shards(t->lanes, i) : NULL;
-        t->optim[i] = ses_optim_new_slice(t->store[i], &t->o.optim, x ? ses_shards_begin(x) : 0,
+        t->optim[i] = ses_optim_new_slice(t->store[i], is_scores(t, i) ? &scores : &t->o.optim, x ? ses_shards_begin(x) : 0,
                                           x ? ses_shards_end(x) : INT64_MAX, e);
         if (!t->optim[i]) return false;
     }
@@ -170,7 +190,7 @@ ses_trainer *ses_trainer_new(const ses_trainer_options *o, ses_err *e)
     init(t, o);
     e = why;
     bool ok = check_models(t, e) && check_weights(t, e) && count_updates(t, e) && init_schedule(t, e) &&
-              open_folder(t, o, e);
+              open_pruner(t, e) && open_folder(t, o, e);
     if (ok) t->epoch_batches = o->source.count(o->source.ctx, 0);
     ok = ok && ses_trainer_open_lanes(t, e) && open_optimizers(t, e) &&
          (t->tape = ses_tape_new(t->dev, &(ses_tape_options){ .record = true }, e));
@@ -186,6 +206,7 @@ void ses_trainer_free(ses_trainer *t)
     ses_tape_free(t->tape);
     ses_trainer_close_lanes(t);
     for (size_t i = 0; i < t->n_stores; i++) ses_optim_free(t->optim[i]);
+    ses_pruner_free(t->pruner);
     ses_buf_free(&t->log);
     ses_free(t->score);
     ses_dir_lock_free(t->lock);
@@ -319,20 +340,25 @@ bool ses_trainer_update(ses_trainer *t, double weight, ses_batch_range batches, 
                         ses_err *e)
 {
     double mean = 1 / fmax(weight, 1), norm = 0;
+    if (t->pruner) ses_pruner_gradients(t->pruner, fmax(weight, 1));
     if (!grad_norm(t, &norm, e)) return false;
     out->grad_norm = norm * mean;
     int64_t step;
     ses_schedule schedule = stage_schedule(t, &step);
     schedule.decays = t->at.decays;
-    out->lr = t->o.optim.lr * ses_schedule_at(&schedule, step);
+    double rate = ses_schedule_at(&schedule, step);
+    out->lr = t->o.optim.lr * rate;
     out->loss *= mean;
     out->updated = true;
     if (!isfinite(out->grad_norm))
         return ses_trainer_fail_not_finite(t, "gradient norm", out->grad_norm, batches, e);
     double momentum = ses_schedule_momentum_at(&schedule, step);
     for (size_t i = 0; i < t->n_stores && momentum >= 0; i++) ses_optim_set_momentum(t->optim[i], momentum);
+    if (t->pruner) ses_pruner_expand(t->pruner);
     for (size_t i = 0; i < t->n_stores; i++)
-        ses_optim_step(t->optim[i], out->lr, mean * ses_clip_scale(out->grad_norm, t->o.max_grad_norm));
+        ses_optim_step(t->optim[i], is_scores(t, i) ? t->o.pruning.score_lr * rate : out->lr,
+                       mean * ses_clip_scale(out->grad_norm, t->o.max_grad_norm));
+    if (t->pruner) ses_pruner_apply(t->pruner, t->at.updates + 1);
     return true;
 }
 
@@ -410,6 +436,11 @@ const char *ses_trainer_restore_error(const ses_trainer *t)
     return t->restore_error.code ? t->restore_error.msg : NULL;
 }
 ses_optim *ses_trainer_optim(const ses_trainer *t) { return t->optim[0]; }
+double ses_trainer_kept(const ses_trainer *t) { return t->pruner ? ses_pruner_kept(t->pruner) : NAN; }
+bool ses_trainer_selects_best(const ses_trainer *t)
+{
+    return !t->pruner || ses_pruner_is_final(t->pruner, t->at.updates);
+}
 
 bool ses_trainer_gather_weights(ses_trainer *t, ses_err *e)
 {

@@ -2,6 +2,7 @@
  *   config.json, model.safetensors   the model, in transformers' format
  *   partner.safetensors              the generator's weights, if any
  *   more.safetensors                 extra parameters, if any
+ *   dense.safetensors                with pruning: the weights without masks; the model has the masked ones
  *   optimizer.safetensors            the optimizer state, under Sesame's names
  *   gradient.safetensors             accumulated gradients, if any
  *   run.json                         settings and totals of the run, if the hook add_files writes them
@@ -18,6 +19,7 @@
 #include "comm/comm_impl.h"
 #include "io/safetensors_impl.h"
 #include "manifest.h"
+#include "prune/pruner.h"
 #include "ranks.h"
 #include "sesame/safetensors.h"
 #include "sesame/tensor.h"
@@ -137,6 +139,14 @@ static bool transfer_extra(tensor_file *p, ses_err *e)
     return true;
 }
 
+static bool transfer_dense(tensor_file *p, ses_err *e)
+{
+    const ses_pruner *x = p->t->pruner;
+    for (size_t i = 0; i < x->n_weights; i++)
+        if (!transfer_whole(p, x->weight[i].param->name, x->weight[i].dense, x->weight[i].n, e)) return false;
+    return true;
+}
+
 typedef struct part {
     const char *file;
     bool (*transfer)(tensor_file *p, ses_err *e);
@@ -151,14 +161,17 @@ static bool always(const ses_trainer *t)
 static bool has_gradient(const ses_trainer *t) { return t->at.accumulated > 0; }
 static bool has_generator(const ses_trainer *t) { return t->n_models > 1; }
 static bool has_extra(const ses_trainer *t) { return t->n_stores > t->n_models; }
+static bool has_pruner(const ses_trainer *t) { return t->pruner != NULL; }
 
 static const part parts[] = {
     { "optimizer.safetensors", transfer_optimizer, always },
     { "gradient.safetensors", transfer_gradient, has_gradient },
     { "partner.safetensors", transfer_generator, has_generator },
     { "more.safetensors", transfer_extra, has_extra },
+    { "dense.safetensors", transfer_dense, has_pruner },
 };
-static const part *const extra_part = &parts[SES_LEN(parts) - 1];
+/* What the weights of a checkpoint consist of, besides the model's. */
+static const part *const weight_parts[] = { &parts[SES_LEN(parts) - 2], &parts[SES_LEN(parts) - 1] };
 
 /* Upper bound of the buffers in a part. */
 static size_t max_buffers(const ses_trainer *t)
@@ -364,6 +377,7 @@ static bool load(ses_trainer *t, const char *dir, ses_err *e)
         ses_optim_set_steps(t->optim[i], t->at.updates);
         if (t->at.average_from > 0) ses_optim_average_from(t->optim[i], t->at.average_from);
     }
+    if (ok && t->pruner) ses_pruner_restore(t->pruner, t->at.updates);
     if (ok) t->at.saved = t->at.updates;
     ses_free(state);
     return ok;
@@ -440,7 +454,11 @@ bool ses_trainer_restore_best(ses_trainer *t, ses_err *e)
 {
     if (!t->best_dir) return true;
     bool intact = ses_comm_rank(t->o.comm) || ses_manifest_check(t->best_dir, e);
-    return (ses_comm_all_ok(t->o.comm, intact, e) || ses_wrap(e, "%s", t->best_dir)) &&
-           read_weights(t, t->best_dir, e) &&
-           ses_comm_all_ok(t->o.comm, !has_extra(t) || read_part(t, extra_part, t->best_dir, e), e);
+    bool ok = (ses_comm_all_ok(t->o.comm, intact, e) || ses_wrap(e, "%s", t->best_dir)) &&
+              read_weights(t, t->best_dir, e);
+    for (size_t i = 0; ok && i < SES_LEN(weight_parts); i++)
+        ok = ses_comm_all_ok(t->o.comm,
+                             !weight_parts[i]->is_present(t) || read_part(t, weight_parts[i], t->best_dir, e), e);
+    if (ok && t->pruner) ses_pruner_restore(t->pruner, t->at.best_update);
+    return ok;
 }

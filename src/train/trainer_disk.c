@@ -25,7 +25,7 @@ static double model_bytes(const ses_model *m)
 /* Weights and optimizer states; accumulated gradients are saved only if a run is stopped. */
 static double checkpoint_bytes(const ses_trainer *t)
 {
-    double n = model_bytes(t->o.model);
+    double n = model_bytes(t->o.model) * (t->pruner ? 2 : 1); /* with pruning also the dense weights */
     for (size_t m = 0; m < t->n_stores; m++) {
         if (m) n += (double)ses_store_element_count(t->store[m]) * sizeof(ses_real);
         for (size_t i = 0; i < ses_optim_state_count(t->optim[m]); i++)

@@ -10,7 +10,7 @@
 #include "sesame/trainer.h"
 #include "tensor/device_impl.h"
 
-enum { SES_MAX_TRAINED = 4 }; /* model, generator, extra_params[2] */
+enum { SES_MAX_TRAINED = 5 }; /* model, generator, extra_params[2], scores of pruning */
 
 struct ses_trainer {
     ses_trainer_options o;
@@ -37,6 +37,7 @@ struct ses_trainer {
     char data_hash[24];              /* hash of the source in hex; "": none */
     char *dir, *settings, *best_dir; /* best_dir: the best checkpoint */
     const ses_trainer_hooks *hooks;  /* during ses_trainer_run */
+    struct ses_pruner *pruner;       /* NULL: no pruning; its scores are the last store, if it has any */
     ses_err restore_error;           /* why the best weights could not be restored */
 };
 

@@ -77,6 +77,7 @@ static bool evaluate(ses_trainer *t, const ses_trainer_hooks *h, ses_err *e)
     }
     count_for_plateau(t, metric);
     if (!trigger_average(t, metric, e)) return false;
+    if (!ses_trainer_selects_best(t)) return true;
     if (is_better(t, metric)) {
         t->at.best = metric;
         t->at.bad_evals = 0;

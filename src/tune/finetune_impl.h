@@ -69,6 +69,8 @@ struct ses_finetune {
     ses_eval_report report;
     char *errors; /* eval_errors.json: the worst errors of the last evaluation; NULL: none */
     double eval_seconds, predict_seconds; /* last evaluation: in all, its predictions */
+    ses_model *without_empty;             /* pruning: what is written; NULL: the model itself */
+    ses_pruning_report pruned;            /* parameters 0: none */
     bool was_started;                     /* ses_finetune_run was called */
     bool is_stopped;                      /* the callback has returned false */
     ses_predictor predictor;
@@ -111,6 +113,12 @@ bool ses_finetune_match_labels(ses_finetune *f, ses_err *e);
 bool ses_finetune_check_metric(ses_finetune *f, ses_err *e); /* the task has such a score */
 void ses_finetune_report_start(ses_finetune *f);             /* notice: sizes of model and data */
 void ses_finetune_report_head(ses_finetune *f);              /* notices: new parameters, changed labels */
+
+/* finetune_pruning.c */
+/* Pruning: makes the model without empty heads and rows, and the report. */
+bool ses_finetune_finish_pruning(ses_finetune *f, ses_err *e);
+/* Writes the model's files. */
+bool ses_finetune_save_model(const ses_finetune *f, const char *dir, ses_err *e);
 
 /* finetune_output.c */
 bool ses_finetune_write(ses_finetune *f, ses_err *e); /* the output folder */

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
+#include "train/prune/prune_report.h"
 #include "train/train_folder.h"
 #include "train/training_events.h"
 
@@ -35,6 +36,7 @@ static void put_train(const ses_finetune *f, ses_json_writer *w)
                         f->mixture ? ses_mixture_size(f->mixture) : ses_dataset_size(f->train.data));
     if (f->train.n_shortened_words)
         ses_json_member_int(w, "train_shortened_words", f->train.n_shortened_words);
+    if (ses_finetune_pruning(f)) ses_pruning_report_put(ses_finetune_pruning(f), w);
 }
 
 static void put_eval(const ses_finetune *f, ses_json_writer *w)
@@ -140,8 +142,7 @@ bool ses_finetune_write_run(ses_finetune *f, const char *dir, ses_err *e)
 static bool write_all(void *ctx, const char *dir, ses_err *e)
 {
     ses_finetune *f = ctx;
-    return ses_finetuner_save(f->tuner, dir, &(ses_save_options){ .dtype = SES_F32 }, e) &&
-           write_tokenizer(f->tuner, dir, e) && copy_generation_config(f, dir, e) &&
+    return ses_finetune_save_model(f, dir, e) && write_tokenizer(f->tuner, dir, e) && copy_generation_config(f, dir, e) &&
            ses_finetune_write_run(f, dir, e) && ses_finetune_write_errors(f, dir, e) &&
            ses_model_card_write(f, dir, e);
 }

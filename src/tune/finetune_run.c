@@ -11,6 +11,7 @@
 #include "token_vectors.h"
 #include "train/model_presets.h"
 #include "train/optim/optim_kind.h"
+#include "train/prune/pruner.h"
 #include "train/ranks.h"
 #include "train/train_folder.h"
 #include "train/train_options.h"
@@ -57,6 +58,7 @@ ses_finetune_options ses_finetune_defaults(void)
         .teacher = { .distill = { .temperature = 2, .soft = 5, .hard = 2 } },
         .confidence = 95,
         .mix_alpha = 1,
+        .pruning = ses_pruning_defaults(),
     };
 }
 
@@ -130,7 +132,8 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
                         s->n ? s->item[0].name : "loss");
     if (!ses_run_log_on_evaluation(&f->log, s, loss, e)) return false;
     double best = ses_trainer_state(f->trainer)->best;
-    bool is_best = !isnan(*metric) && (isnan(best) || (f->lower_is_better ? *metric < best : *metric > best));
+    bool is_best = ses_trainer_selects_best(f->trainer) && !isnan(*metric) &&
+                   (isnan(best) || (f->lower_is_better ? *metric < best : *metric > best));
     ses_finetune_on_event(f, &(ses_training_event){ .kind = SES_TRAINING_EVALUATED,
                                                     .trainer = f->trainer,
                                                     .scores = s,
@@ -189,6 +192,10 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
     if (o->task.inputs && ses_transfer_has_adapter(&o->transfer))
         return ses_fail(e, SES_EUNSUPPORTED,
                         "inputs gpt1 train the vectors of new tokens, which an adapter does not have");
+    if (!ses_pruning_check(&o->pruning, e)) return false;
+    if (o->pruning.criterion && o->n_also)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "prune: the models of several tasks share the layers that are pruned: train one task");
     return ses_transfer_check(&o->transfer, o->model, task->head && task->head->allows_custom, e);
 }
 
@@ -402,6 +409,7 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
         .save_every = r->save_every,
         .keep_checkpoints = r->keep_checkpoints,
         .settings = f->settings,
+        .pruning = o->pruning,
     };
     f->trainer = set_optimizer(f, &t, e) ? ses_trainer_new(&t, e) : NULL;
     return f->trainer != NULL;
@@ -481,6 +489,7 @@ void ses_finetune_free(ses_finetune *f)
 {
     if (!f) return;
     ses_run_log_close(&f->log);
+    ses_model_free(f->without_empty);
     ses_trainer_free(f->trainer);
     ses_teacher_free(&f->teacher);
     ses_cross_view_free(f->cross_view);
@@ -610,7 +619,7 @@ bool ses_finetune_run(ses_finetune *f, ses_run_end *end, ses_err *e)
     if (end) *end = how;
     if (!ok) return ses_ranks_wrap(f->o.run.comm, e);
     if (how == SES_RUN_STOPPED || was_complete) return true;
-    if (!ses_trainer_gather_weights(f->trainer, e)) return false;
+    if (!ses_trainer_gather_weights(f->trainer, e) || !ses_finetune_finish_pruning(f, e)) return false;
     return ses_comm_all_ok(f->o.run.comm, !f->o.run.output || !is_first_rank(f) || ses_finetune_write(f, e),
                            e);
 }

@@ -107,6 +107,8 @@ static const ses_opt opt[] = {
     SES_OPT_INCLUDE(ses_finetune_settings, o.data, ses_data_option_table),
     SES_OPT_INCLUDE(ses_finetune_settings, o.task, ses_task_option_table),
     SES_OPT_PATTERNS(ses_finetune_settings, o.task),
+    /* before the options of training, of which one has the older name "keep" */
+    SES_OPT_INCLUDE(ses_finetune_settings, o.pruning, ses_pruning_option_table),
     SES_OPT_EPOCHS(ses_finetune_settings, train, "3", "passes over the training data"),
     SES_OPT_LR(ses_finetune_settings, train, "5e-5"),
     SES_OPT_WARMUP(ses_finetune_settings, train, "0.1"),
@@ -199,6 +201,10 @@ ses_finetune_options ses_finetune_settings_options(const ses_finetune_settings *
     o.run = ses_train_args_options(&s->train);
     if (o.embed && !s->train.has_lr) o.run.lr = SES_TAGGER_LR;
     if (o.task.inputs == SES_INPUTS_GPT1 && !s->train.has_lr) o.run.lr = SES_GPT1_LR;
+    if (!o.pruning.criterion && o.pruning.keep >= 1) { /* the older name of keep-checkpoints */
+        o.run.keep_checkpoints = (int64_t)o.pruning.keep;
+        o.pruning.keep = 0;
+    }
     o.set = s->set.item;
     o.n_set = s->set.n;
     o.also = s->sets.item;

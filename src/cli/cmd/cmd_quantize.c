@@ -1,5 +1,6 @@
 /* quantize: writes a model with 8- or 16-bit weights and measures the loss in score. */
 #include "base/file.h"
+#include "cli/compress/score_drop.h"
 #include "cli/train/predictor_args.h"
 #include "cli/ui/show_values.h"
 #include "convert_model.h"
@@ -94,7 +95,10 @@ static bool check_drop(const args *a, const ses_call *c, const char *dir, ses_qu
         !evaluate(a, c, dir, a->tune.compute.dtype, &quantized, &name, e))
         return false;
     bool lower = ses_metric_lower_is_better(name);
-    double drop = 100 * (lower ? quantized / original - 1 : original - quantized);
+    const ses_finetune_task *task;
+    ses_data_spec spec;
+    if (!ses_finetune_resolve_task(&a->tune.data, &a->tune.task, &task, &spec, e)) return false;
+    double drop = ses_score_drop(original, quantized, lower, task->in_percent);
     const char *unit = lower ? "%" : "points";
     *s = (ses_quantize_scores){ name, original, quantized, drop };
     if (!c->quiet && drop == 0)

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/number_text.h"
 #include "cli/inspect/html_report.h"
 #include "cli/ui/show_values.h"
 #include "command_text.h"
@@ -34,6 +35,24 @@ static void show_folders(const ses_finetune *f, const char *output, const ses_te
         ses_show_line(t, i ? "" : "Next", "sesame eval %s/%s FILE", output, name);
 }
 
+/* What pruning has left. */
+static void show_pruning(const ses_finetune *f, const ses_term *t)
+{
+    const ses_pruning_report *r = ses_finetune_pruning(f);
+    char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
+    if (!r) return;
+    ses_show_line(t, "Pruned", "%.1f %% of the pruned weights are kept", 100 * r->kept);
+    for (size_t i = 0; i < r->n_kinds; i++)
+        ses_show_line(t, "", "%-12s %5.1f %% of %s", r->kind[i].name,
+                      100 * (double)r->kind[i].kept / (double)r->kind[i].weights,
+                      ses_count_text(a, (uint64_t)r->kind[i].weights));
+    ses_show_line(t, "Left", "%" PRId64 " of %" PRId64 " heads, %s of %s feed-forward rows", r->heads_left,
+                  r->heads, ses_grouped_text(a, r->rows_left), ses_grouped_text(b, r->rows));
+    ses_show_line(t, "", "%s of %s parameters", ses_grouped_text(a, r->parameters_left),
+                  ses_grouped_text(b, r->parameters));
+    ses_show_line(t, "", "%s in f32", ses_bytes_text(a, sizeof(float) * (uint64_t)r->parameters_left));
+}
+
 static void show_summary(const ses_finetune *f, const ses_finetune_args *a, const ses_train_monitor *m,
                          const ses_call *c, ses_run_end end)
 {
@@ -50,6 +69,7 @@ static void show_summary(const ses_finetune *f, const ses_finetune_args *a, cons
     if (a->s.o.eval) ses_eval_report_show(ses_finetune_report(f), t);
     if (a->s.o.eval && best)
         ses_show_line(t, "Best", "update %" PRId64 ", in %s", ses_trainer_state(trainer)->best_update, best);
+    show_pruning(f, t);
     ses_train_monitor_show_summary(m, trainer, &stats, &a->s.train.energy, t, end);
     ses_show_line(t, "Files", "in %s: %s, report.html (curves), all_results.json, trainer_state.json",
                   r->output, several ? "a folder per task, tasks.json" : "README.md (model card)");

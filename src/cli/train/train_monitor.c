@@ -52,19 +52,22 @@ static void draw(ses_train_monitor *m, const ses_training_event *ev)
     if (!m->term->tty || m->quiet || now - m->drawn < 0.1) return;
     m->drawn = now;
     char left[SES_NUMBER_TEXT], spark[SES_BAR_SIZE], rate[SES_NUMBER_TEXT], bar[SES_PERCENT_SIZE],
-        part[8][SES_PERCENT_SIZE + 64];
+        part[9][SES_PERCENT_SIZE + 64];
+    double kept = ses_trainer_kept(ev->trainer);
     ses_duration_text(left, done > 0 ? seconds / done * (double)(total - at->updates) : 0);
     ses_count_text(rate, (uint64_t)((double)(at->tokens - m->first_tokens) / fmax(seconds, 1e-9)));
     snprintf(part[0], sizeof part[0], "%s %" PRId64 "/%" PRId64,
              ses_percent_text(m->term, bar, total > 0 ? (double)at->updates / (double)total : 0), at->updates,
              total);
     snprintf(part[1], sizeof part[1], "  loss %.4f", s->loss);
-    snprintf(part[2], sizeof part[2], "  %s left", left);
-    snprintf(part[3], sizeof part[3], "  %s tokens/s", rate);
-    snprintf(part[4], sizeof part[4], "  lr %.2e", s->lr);
-    snprintf(part[5], sizeof part[5], "  norm %.2f", s->grad_norm);
-    snprintf(part[6], sizeof part[6], "  epoch %.2f", s->epoch);
-    snprintf(part[7], sizeof part[7], "  %s", ses_sparkline_text(&m->spark, m->term, spark));
+    part[2][0] = '\0';
+    if (!isnan(kept)) snprintf(part[2], sizeof part[2], "  kept %.1f %%", 100 * kept);
+    snprintf(part[3], sizeof part[3], "  %s left", left);
+    snprintf(part[4], sizeof part[4], "  %s tokens/s", rate);
+    snprintf(part[5], sizeof part[5], "  lr %.2e", s->lr);
+    snprintf(part[6], sizeof part[6], "  norm %.2f", s->grad_norm);
+    snprintf(part[7], sizeof part[7], "  epoch %.2f", s->epoch);
+    snprintf(part[8], sizeof part[8], "  %s", ses_sparkline_text(&m->spark, m->term, spark));
     fputs("\r\033[K", stderr);
     int used = 0;
     for (size_t i = 0; i < SES_LEN(part); i++) {
@@ -119,6 +122,8 @@ static void on_evaluation(ses_train_monitor *m, const ses_training_event *ev)
                 ses_trainer_epoch(ev->trainer), train);
         if (!isnan(ev->loss)) fprintf(stderr, "  eval loss %.4f", ev->loss);
         if (m->metric && strcmp(m->metric, "loss")) fprintf(stderr, "  %s %.4f", m->metric, ev->metric);
+        if (!isnan(ses_trainer_kept(ev->trainer)))
+            fprintf(stderr, "  kept %.1f %%", 100 * ses_trainer_kept(ev->trainer));
         fprintf(stderr, "%s  (%s)\n", ev->is_best ? " best" : "",
                 ses_duration_text(time, ses_seconds() - m->start));
     }
