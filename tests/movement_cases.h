@@ -69,8 +69,10 @@ static inline void check_weights_of(const ses_trainer *t, const ses_safetensors 
         char name[200];
         const ses_tensor *x = ses_store_at(store, i)->tensor;
         if (!ses_model_saved_name(t->o.model, i, name, sizeof name)) continue;
+        /* softmax ignores the keys' bias: its gradient is rounding noise, which Adam makes large */
+        bool noise = within > 1e-6 && strstr(name, "key.bias");
         double off = difference(s, test, "weight", name, x->f, ses_count(x));
-        CHECK_MSG(off < within, "%s: %s differs by %g", test, name, off);
+        CHECK_MSG(noise || off < within, "%s: %s differs by %g", test, name, off);
         for (size_t g = 0; g < t->pruner->n_groups; g++) {
             const ses_prune_group *p = &t->pruner->group[g];
             if (strcmp(p->name, ses_store_at(store, i)->name)) continue;
