@@ -1,5 +1,5 @@
-/* Pruning during training: block kernels, the choice of blocks, steps against PyTorch, the same bits after any
- * interruption, which evaluations select a checkpoint, removal of empty parts, errors. */
+/* Pruning during training: block kernels, the choice of blocks, steps against PyTorch, the same bits after
+ * any interruption, which evaluations select a checkpoint, removal of empty parts, errors. */
 #define _DEFAULT_SOURCE
 #include "model/model_desc.h"
 #include "movement_cases.h"
@@ -25,7 +25,8 @@ static void check_grid(ses_exec *x, ses_block_grid g, const ses_kernels *k)
     }
     for (int64_t r = 0; r < g.rows; r++)
         for (int64_t c = 0; c < g.cols; c++)
-            want[r / g.block_rows * across + c / g.block_cols] += (double)a[r * g.ld + c] * (double)b[r * g.ld + c];
+            want[r / g.block_rows * across + c / g.block_cols] +=
+                (double)a[r * g.ld + c] * (double)b[r * g.ld + c];
     k->block_dot(x, sum, a, b, g);
     k->block_scale(x, y, a, factor, g);
     for (int64_t i = 0; i < n; i++) CHECK(fabs((double)sum[i] - want[i]) < 1e-4);
@@ -39,8 +40,9 @@ static void check_grid(ses_exec *x, ses_block_grid g, const ses_kernels *k)
 
 static void test_kernels(void)
 {
-    static const ses_block_grid grids[] = { { 64, 64, 64, 32, 32 }, { 33, 70, 71, 32, 32 }, { 17, 5, 5, 1, 4 },
-                                            { 9, 80, 80, 1, 1 },    { 40, 20, 60, 1, 20 },  { 40, 70, 70, 40, 1 },
+    static const ses_block_grid grids[] = { { 64, 64, 64, 32, 32 }, { 33, 70, 71, 32, 32 },
+                                            { 17, 5, 5, 1, 4 },     { 9, 80, 80, 1, 1 },
+                                            { 40, 20, 60, 1, 20 },  { 40, 70, 70, 40, 1 },
                                             { 1, 1, 1, 1, 1 } };
     for (int threads = 1; threads < 4; threads++) {
         ses_device *d = ses_device_open("cpu", &(ses_device_options){ .threads = threads }, NULL);
@@ -54,7 +56,9 @@ static void test_kernels(void)
 static void test_choice(void)
 {
     const ses_real x[] = { -1, 3, 0, -0.0f, 3, -5, 1e-30f, 2, -2, 0 };
-    static const int order[] = { 1, 4, 7, 6, 2, 3, 9, 0, 8, 5 }; /* the largest first, the first of equal ones */
+    static const int order[] = {
+        1, 4, 7, 6, 2, 3, 9, 0, 8, 5
+    }; /* the largest first, the first of equal ones */
     enum { N = SES_LEN(x) };
     for (int kept = 0; kept <= N; kept++) {
         ses_real y[N];
@@ -94,7 +98,8 @@ static void train(run *r, watch *w, int64_t stop_at, ses_run_end want)
     ses_run_end end;
     *w = (watch){ .stop_at = stop_at, .r = r };
     CHECK_MSG(ses_trainer_run(r->trainer,
-                              &(ses_trainer_hooks){ .ctx = w, .on_step = stepped, .should_stop = stop }, &end, &e),
+                              &(ses_trainer_hooks){ .ctx = w, .on_step = stepped, .should_stop = stop }, &end,
+                              &e),
               "%s", e.msg);
     CHECK(end == want);
 }
@@ -173,7 +178,7 @@ static void test_selection(void)
     ses_trainer_hooks h = { .ctx = &w, .on_step = stepped, .evaluate = evaluate };
     CHECK_MSG(ses_trainer_run(r.trainer, &h, &end, &e), "%s", e.msg);
     CHECK(end == SES_RUN_COMPLETE && w.n_eval == UPDATES && ses_trainer_state(r.trainer)->best_update == 5);
-    CHECK(fabs(ses_trainer_kept(r.trainer) - 0.4) < 0.05); /* of the restored best checkpoint */
+    CHECK(fabs(ses_trainer_kept(r.trainer) - 0.4) < 0.05); /* the best checkpoint is restored */
     run_free(&r);
     empty(folder);
 }
@@ -236,7 +241,8 @@ static void test_empty_parts(const char *dir)
     if (CHECK_MSG(m, "%s: %s", dir, e.msg)) {
         for (size_t i = 0; i < ses_store_count(m->store); i++) { /* biases that matter */
             const ses_param *p = ses_store_at(m->store, i);
-            for (int64_t k = 0; ses_rank(p->tensor) == 1 && strstr(p->name, ".bias") && k < ses_count(p->tensor); k++)
+            for (int64_t k = 0;
+                 ses_rank(p->tensor) == 1 && strstr(p->name, ".bias") && k < ses_count(p->tensor); k++)
                 if (p->role == SES_PARAM_TRAINED) p->tensor->f[k] += (ses_real)(0.3 * sin((double)(k + 1)));
         }
         int64_t gone = empty_some(m);
@@ -253,8 +259,8 @@ static void test_empty_parts(const char *dir)
             CHECK_MSG(n == k && n && off < 1e-5 * fmax(1, most), "%s: outputs differ by %g", dir, off);
             for (int64_t l = 0; l < ses_model_part_layers(m, SES_PART_MAIN); l++) {
                 int64_t heads = m->stack[0].heads;
-                CHECK_MSG(ses_model_part_heads(s, SES_PART_MAIN, l) == heads - (heads > 2 ? 2 : 1), "%s: %lld heads",
-                          dir, (long long)ses_model_part_heads(s, SES_PART_MAIN, l));
+                CHECK_MSG(ses_model_part_heads(s, SES_PART_MAIN, l) == heads - (heads > 2 ? 2 : 1),
+                          "%s: %lld heads", dir, (long long)ses_model_part_heads(s, SES_PART_MAIN, l));
                 CHECK(ses_model_layer_neurons(s, SES_PART_MAIN, l) ==
                       ses_model_layer_neurons(m, SES_PART_MAIN, l) - gone);
             }
@@ -293,7 +299,9 @@ static void test_errors(void)
     x = o, x.keep = 1.5, refused("keep is 1.5", x, false);
     x = o, x.keep = NAN, refused("keep is", x, false);
     x = o, x.criterion = "soft-movement", refused("penalty and threshold decide", x, false);
-    static const char *const bad[] = { "0x4", "4x0", "4", "x4", "4x", "4x4x4", "", "-1x4", "rows", "9999999x1" };
+    static const char *const bad[] = {
+        "0x4", "4x0", "4", "x4", "4x", "4x4x4", "", "-1x4", "rows", "9999999x1"
+    };
     for (size_t i = 0; i < SES_LEN(bad); i++) x = o, x.block = bad[i], refused("is neither a size", x, false);
     x = o, x.block = "32x32", refused("32x32 is larger than \"layer.0.attn.query.weight\"", x, false);
     x = o, x.warmup = 4, x.cooldown = 4, refused("lower them", x, false);
@@ -307,8 +315,8 @@ static void test_errors(void)
 
 int main(void)
 {
-    static const char *const models[] = { "bert-classify",   "distilbert-classify", "electra-classify", "gpt2-lm",
-                                          "roberta-classify", "modernbert-masked-lm" };
+    static const char *const models[] = { "bert-classify", "distilbert-classify", "electra-classify",
+                                          "gpt2-lm",       "roberta-classify",    "modernbert-masked-lm" };
     snprintf(folder, sizeof folder, "/tmp/sesame-pruner-%d", (int)getpid());
     test_kernels();
     test_choice();
