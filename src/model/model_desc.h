@@ -6,6 +6,7 @@
 #define SES_MODEL_DESC_H
 
 #include "base/arena.h"
+#include "nn/exit/exit_heads.h"
 #include "nn/nn.h"
 #include "sesame/json.h"
 #include "sesame/safetensors.h"
@@ -189,7 +190,8 @@ struct ses_model {
     char *dir;
     ses_adapter *adapter; /* NULL: none */
     ses_adapter_hook adapter_hook;
-    bool is_view; /* everything but the struct belongs to another model */
+    bool is_view;    /* everything but the struct belongs to another model */
+    ses_exits exits; /* n 0: none */
 };
 
 /* config.c: the description of the config's model_type. */
@@ -334,6 +336,22 @@ bool ses_model_missing_tensor(const ses_model *m, const char *tensor, const char
 bool ses_pruned_heads_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);
 /* Why heads cannot be removed from such a model; NULL: they can. */
 const char *ses_pruned_heads_unsupported(const ses_model_desc *d, const ses_config *c);
+
+/* model_exits.c: reads "sesame_exits"; the rest of the config is read. */
+bool ses_exits_read(const ses_json *config, ses_config *c, ses_err *e);
+/* Why a model cannot have exits; NULL: it can. */
+const char *ses_exits_unsupported(const ses_model_desc *d, const ses_config *c);
+/* Declares the exits of m->c after the heads; a class without a sequence classifier has none. */
+bool ses_model_add_exits(ses_model *m, ses_err *e);
+/* Sets the loss of training passes. SES_EXITS_FROZEN: the model runs without dropout, only the exits have
+ * theirs; the caller trains no other parameters. */
+void ses_model_train_exits(ses_model *m, ses_exits_loss loss, bool from_last);
+/* Checks request->exit. */
+bool ses_exits_check_request(const ses_model *m, const ses_tape *t, const ses_batch *b,
+                             const ses_output_request *r, ses_err *e);
+/* The outputs of a pass in which texts may have left: scores of all texts, their layers, and, with labels
+ * [texts], the loss. */
+void ses_exits_finish(const ses_model *m, ses_forward_ctx *p, ses_outputs *out, const int32_t *labels);
 
 /* find_label.c: the name of label i, "LABEL_i" (in buf) if it has none. */
 enum { SES_LABEL_TEXT = 32 };
