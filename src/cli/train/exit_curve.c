@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
+#include "cli/train/command_text.h"
 #include "cli/ui/report_output.h"
 #include "cli/ui/show_values.h"
 
@@ -199,12 +200,16 @@ static bool fill(const curve *v, const char *file, ses_report *r, ses_err *e)
 static bool show(const curve *v, const ses_predictor_args *a, const ses_exit_curve_args *files,
                  const char *file, const ses_call *c, ses_err *e)
 {
+    ses_command_text command = { 0 };
+    ses_report *r = ses_report_new(e);
+    bool ok = r && ses_command_text_make(c->command, c->args, &command, e);
     ses_report_head h = { .analysis = "exit",
                           .title = "early exit",
                           .model = ses_predictor_args_dir(a, c),
+                          .command = command.line,
+                          .settings = command.options,
                           .seed = (uint64_t)a->bootstrap.seed };
-    ses_report *r = ses_report_new(e);
-    bool ok = r && fill(v, file, r, e) && ses_report_write_files(r, &h, files->svg, files->html, e);
+    ok = ok && fill(v, file, r, e) && ses_report_write_files(r, &h, files->svg, files->html, e);
     if (ok && a->compute.json) {
         ses_json_writer *w = ses_json_writer_new(0, e);
         if (w) put_all(v, w);
@@ -212,6 +217,7 @@ static bool show(const curve *v, const ses_predictor_args *a, const ses_exit_cur
     } else if (ok)
         ok = ses_report_print(r, &c->out, e);
     ses_report_free(r);
+    ses_command_text_free(&command);
     return ok;
 }
 
