@@ -115,7 +115,7 @@ static void put_all(const curve *v, ses_json_writer *w)
         ses_json_member_real(w, "speedup_by_layers", by_layers(v, x));
         ses_json_member_real(w, "seconds", x->seconds);
         ses_json_member_real(w, "speedup_by_time", by_time(v, x));
-        ses_json_member_array(w, "fractions"); /* of texts that leave after layer 1, 2, ... */
+        ses_json_member_array(w, "fractions"); /* texts that leave after layer 1, 2, ... */
         for (size_t k = 1; k <= v->depth; k++)
             ses_json_put_real(w, (double)x->counts[k] / (double)(v->texts ? v->texts : 1));
         ses_json_end_array(w);
