@@ -84,10 +84,12 @@ typedef struct ses_edits {
  * False: x is NULL, requires no gradient, or the tape has failed. */
 bool ses_tape_read_grad(ses_tape *t, const ses_tensor *x, ses_real *host);
 
-/* Layers, heads of a layer, neurons of a layer of a part; 0: the model has no such part. */
+/* Layers, heads of a layer, neurons of the widest layer of a part; 0: the model has no such part. */
 int64_t ses_model_part_layers(const ses_model *m, ses_part part);
 int64_t ses_model_part_heads(const ses_model *m, ses_part part, int64_t layer);
 int64_t ses_model_part_neurons(const ses_model *m, ses_part part);
+/* Neurons of one layer: layers of a pruned model have different widths. */
+int64_t ses_model_layer_neurons(const ses_model *m, ses_part part, int64_t layer);
 
 /* The factor of the products of queries and keys before the softmax. */
 double ses_model_attention_scale(const ses_model *m, ses_part part, int64_t layer);

@@ -133,6 +133,11 @@ struct ses_model_desc {
      * m->source and m->part, instead of the tables above; or NULL. */
     bool (*read_parts)(ses_model *m, const ses_json *config, ses_err *e);
     const char *unread; /* prefix of tensors that files may contain, but that nothing reads; or NULL */
+    /* config keys of models whose layers have local or global attention: `key` lists a name per layer, which
+     * replaces `every`, the distance of global layers; key NULL: no such list */
+    struct {
+        const char *key, *every, *local, *global;
+    } layer_kinds;
 };
 
 #define SES_MODEL(name) extern const ses_model_desc ses_model_##name;
@@ -352,6 +357,16 @@ bool ses_exits_check_request(const ses_model *m, const ses_tape *t, const ses_ba
 /* The outputs of a pass in which texts may have left: scores of all texts, their layers, and, with labels
  * [texts], the loss. */
 void ses_exits_finish(const ses_model *m, ses_forward_ctx *p, ses_outputs *out, const int32_t *labels);
+
+/* ffn_widths.c: the same for "sesame_ffn_widths". */
+bool ses_ffn_widths_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);
+/* Why feed-forward rows and layers cannot be removed from such a model; NULL: they can. */
+const char *ses_ffn_widths_unsupported(const ses_model_desc *d, const ses_config *c);
+
+/* config_patch.c: the model's key for a field of ses_config (offsetof): the spelling that the config uses, if
+ * there are several; NULL: none. */
+const ses_config_key *ses_config_key_of(const ses_model_desc *d, const ses_json *config, size_t field,
+                                        ses_key_type type);
 
 /* find_label.c: the name of label i, "LABEL_i" (in buf) if it has none. */
 enum { SES_LABEL_TEXT = 32 };

@@ -25,7 +25,14 @@ int64_t ses_model_part_heads(const ses_model *m, ses_part part, int64_t layer)
 int64_t ses_model_part_neurons(const ses_model *m, ses_part part)
 {
     const ses_stack *k = part == SES_PART_CROSS ? NULL : stack_of(m, part);
-    return k ? k->ffn * (m->c.bottleneck.ffns ? m->c.bottleneck.ffns : 1) : 0;
+    return k ? ses_stack_widest_ffn(k) * (m->c.bottleneck.ffns ? m->c.bottleneck.ffns : 1) : 0;
+}
+
+int64_t ses_model_layer_neurons(const ses_model *m, ses_part part, int64_t layer)
+{
+    const ses_stack *k = part == SES_PART_CROSS ? NULL : stack_of(m, part);
+    if (!k || layer < 0 || layer >= k->depth) return 0;
+    return ses_stack_ffn(k, layer) * (m->c.bottleneck.ffns ? m->c.bottleneck.ffns : 1);
 }
 
 double ses_model_attention_scale(const ses_model *m, ses_part part, int64_t layer)
@@ -86,7 +93,7 @@ static bool check_heads_and_neurons(const ses_model *m, const ses_edits *x, ses_
         const ses_neuron_edit *n = &x->neurons[i];
         if (!check_part(m, n->part, "neuron", e) ||
             !check_index(n->layer, 0, ses_model_part_layers(m, n->part), "layer", e) ||
-            !check_index(n->neuron, 0, ses_model_part_neurons(m, n->part), "neuron", e))
+            !check_index(n->neuron, 0, ses_model_layer_neurons(m, n->part, n->layer), "neuron", e))
             return false;
     }
     return true;

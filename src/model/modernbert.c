@@ -147,6 +147,7 @@ const ses_model_desc ses_model_modernbert = {
                   .embed.tied = true },
     .keys = { SES_TABLE(keys) },
     .post_read = post_read,
+    .layer_kinds = { "layer_types", "global_attn_every_n_layers", "sliding_attention", "full_attention" },
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

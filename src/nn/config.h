@@ -252,6 +252,8 @@ typedef struct ses_config {
 
     struct {
         int64_t width; /* intermediate_size */
+        /* "sesame_ffn_widths" of config.json for ses_stack_add, not valid later; NULL: `width` everywhere */
+        const struct ses_json *widths;
         ses_act act;
         bool gated;      /* act(gate x) * up x */
         bool fused_gate; /* gate and up projection are one matrix, gate rows first */

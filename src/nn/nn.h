@@ -269,6 +269,7 @@ struct ses_stack {
     int64_t n_unique;
     ses_removed_heads pruned, cross_pruned; /* self-attention, cross attention */
     ses_virtual virt;
+    int32_t *ffn_widths; /* [depth]; NULL: `ffn` in every layer */
 };
 
 static inline int64_t ses_stack_heads(const ses_stack *k, int64_t layer)
@@ -279,6 +280,16 @@ static inline int64_t ses_stack_cross_heads(const ses_stack *k, int64_t layer)
 {
     return k->cross_pruned.left ? k->cross_pruned.left[layer] : k->heads;
 }
+
+static inline int64_t ses_stack_ffn(const ses_stack *k, int64_t layer)
+{
+    return k->ffn_widths ? k->ffn_widths[layer] : k->ffn;
+}
+
+/* stack_heads.c: reads "sesame_ffn_widths" of the stack; depth and ffn are set. */
+bool ses_stack_widths_read(ses_stack *k, const ses_json *widths, ses_err *e);
+/* The widest feed-forward block of the stack. */
+int64_t ses_stack_widest_ffn(const ses_stack *k);
 
 /* stack_heads.c: reads "pruned_heads" of the stack; depth, heads, cross and cross_unused are set. */
 bool ses_stack_heads_read(ses_stack *k, const ses_json *all, ses_err *e);

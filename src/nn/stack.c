@@ -23,6 +23,7 @@ static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c
 {
     char name[96], part[128];
     ses_layer l = { 0 };
+    int64_t ffn = ses_stack_ffn(k, i);
     snprintf(name, sizeof name, "%slayer.%d", k->prefix, i);
     snprintf(part, sizeof part, "%s.attn", name);
     l.self = ses_attn_params_add(s, c, ses_stack_heads(k, i), part);
@@ -33,11 +34,11 @@ static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c
     if (k->cross || k->cross_unused)
         l.cross_norm = ses_norm_add(s, c->hidden, c->norm.kind, "%s.cross.norm", name);
     snprintf(part, sizeof part, "%s.ffn.gate", name);
-    if (c->ffn.gated && !c->ffn.fused_gate) l.gate = dense(s, c, k->ffn, c->hidden, part);
+    if (c->ffn.gated && !c->ffn.fused_gate) l.gate = dense(s, c, ffn, c->hidden, part);
     snprintf(part, sizeof part, "%s.ffn.%s", name, l.gate.w ? "linear" : "up");
-    l.up = dense(s, c, c->ffn.fused_gate ? 2 * k->ffn : k->ffn, c->hidden, part);
+    l.up = dense(s, c, c->ffn.fused_gate ? 2 * ffn : ffn, c->hidden, part);
     snprintf(part, sizeof part, "%s.ffn.down", name);
-    l.down = dense(s, c, c->hidden, k->ffn, part);
+    l.down = dense(s, c, c->hidden, ffn, part);
     l.ffn_norm = ses_norm_add(s, c->hidden, c->norm.kind, "%s.ffn.norm", name);
     if (ses_config_scores_distances(c)) l.distance = ses_relative_key_add(k, s, c, i);
     if (c->attention.local_layers[i / 64] >> (i % 64) & 1) l.window = c->attention.window;
@@ -84,6 +85,7 @@ static void embeddings_add(ses_stack *k, ses_store *s, const ses_config *c)
 bool ses_stack_add_default(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 {
     if (c->attention.pruned && !ses_stack_heads_read(k, c->attention.pruned, e)) return false;
+    if (c->ffn.widths && !ses_stack_widths_read(k, c->ffn.widths, e)) return false;
     k->n_unique = c->layer_groups ? c->layer_groups * c->layers_per_group : k->depth;
     k->layer = ses_alloc_array((size_t)k->n_unique, sizeof *k->layer, e);
     if (!k->layer) return false;
@@ -111,6 +113,7 @@ bool ses_stack_loaded(ses_stack *k, ses_store *s, bool random, ses_err *e)
 void ses_stack_free(ses_stack *k)
 {
     ses_stack_heads_free(k);
+    ses_free(k->ffn_widths);
     ses_free(k->layer);
     ses_free(k->priv);
 }

@@ -1,4 +1,5 @@
-/* Removed attention heads of a stack: "pruned_heads" of config.json. */
+/* Removed attention heads of a stack ("pruned_heads" of config.json), and the widths of its feed-forward
+ * blocks ("sesame_ffn_widths"). */
 #include "nn.h"
 
 #include "base/alloc.h"
@@ -81,4 +82,35 @@ ses_tensor *ses_stack_layer_bias(const ses_stack *k, ses_tape *t, ses_tensor *bi
         if (!k->pruned.removed[layer * k->heads + h]) pick[row++ * k->heads + h] = 1;
     return ses_linear(t, bias, ses_tape_input(t, pick, SES_DIM(left, k->heads)), NULL, SES_ACT_NONE,
                       SES_OUT_IN);
+}
+
+/* ---- widths ---- */
+
+bool ses_stack_widths_read(ses_stack *k, const ses_json *widths, ses_err *e)
+{
+    if (ses_json_type_of(widths) != SES_JSON_ARRAY)
+        return ses_json_wrong_type("sesame_ffn_widths", widths, "an array of integers", e);
+    if ((int64_t)ses_json_len(widths) != k->depth)
+        return ses_fail(e, SES_EFORMAT, "\"sesame_ffn_widths\" has %zu entries for %lld layers",
+                        ses_json_len(widths), (long long)k->depth);
+    k->ffn_widths = ses_alloc_array((size_t)k->depth, sizeof *k->ffn_widths, e);
+    if (!k->ffn_widths) return false;
+    for (int64_t i = 0; i < k->depth; i++) {
+        int64_t n;
+        if (!ses_json_int(ses_json_at(widths, (size_t)i), &n) || n < 1 || n > k->ffn)
+            return ses_fail(e, SES_EFORMAT,
+                            "\"sesame_ffn_widths\": entry %lld is not an integer from 1 to %lld, the width "
+                            "before rows were removed",
+                            (long long)i, (long long)k->ffn);
+        k->ffn_widths[i] = (int32_t)n;
+    }
+    return true;
+}
+
+int64_t ses_stack_widest_ffn(const ses_stack *k)
+{
+    int64_t most = k->ffn_widths ? 0 : k->ffn;
+    for (int64_t i = 0; k->ffn_widths && i < k->depth; i++)
+        if (k->ffn_widths[i] > most) most = k->ffn_widths[i];
+    return most;
 }

@@ -1,5 +1,5 @@
 /* config.json to a declared model without values: sizes are bounded before anything is allocated, and every
- * layer keeps a head ("pruned_heads"). */
+ * layer keeps a head ("pruned_heads") and a row ("sesame_ffn_widths"). */
 #include "fuzz.h"
 #include "sesame/hooks.h"
 #include "sesame/model.h"
@@ -17,7 +17,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
             MUST(ses_store_element_count(ses_model_store(m)) > 0);
             for (ses_part part = SES_PART_MAIN; part <= SES_PART_CROSS; part++)
                 for (int64_t i = 0; i < ses_model_part_layers(m, part); i++)
-                    MUST(ses_model_part_heads(m, part, i) > 0);
+                    MUST(ses_model_part_heads(m, part, i) > 0 &&
+                         (part == SES_PART_CROSS || !ses_model_part_neurons(m, part) ||
+                          ses_model_layer_neurons(m, part, i) > 0));
         }
         ses_model_free(m);
     }

@@ -92,14 +92,19 @@ static bool pass_read(text_pass *p, const char *name, ses_err *e)
            (ses_tape_read(p->tape, x->tensor, p->host) || (ses_tape_ok(p->tape, e) && false));
 }
 
+static int64_t layer_width(const text_pass *p, int64_t layer)
+{
+    return ses_model_layer_neurons(p->m, p->decoder ? SES_PART_DECODER : SES_PART_MAIN, layer);
+}
+
 /* The activations of a layer: the first row is that of the first token. */
-static const ses_real *read_activations(text_pass *p, int64_t layer, int64_t width, ses_err *e)
+static const ses_real *read_activations(text_pass *p, int64_t layer, ses_err *e)
 {
     char name[48];
     const char *prefix = p->m->stack[p->decoder].outputs;
     snprintf(name, sizeof name, "%sffn_activations.%lld", prefix ? prefix : "", (long long)layer);
     if (!pass_read(p, name, e)) return NULL;
-    return p->host + (p->decoder ? width : 0); /* the decoder reads its start token first */
+    return p->host + (p->decoder ? layer_width(p, layer) : 0); /* the decoder reads its start token first */
 }
 
 /* ---- samples ---- */
@@ -141,15 +146,16 @@ static void add_samples(ses_activations *a, const ses_text_file *f, size_t text,
 static bool add_layer(ses_activations *a, const text_pass *p, const ses_real *x, int64_t layer, size_t first,
                       const int32_t *sample, int32_t *count, ses_err *e)
 {
+    int64_t width = layer_width(p, layer); /* further neurons of the widest layer stay 0 */
     memset(count, 0, p->enc->n * sizeof *count);
     for (size_t i = 0; i < p->enc->n; i++)
         if (sample[i] >= 0) count[(size_t)sample[i] - first]++;
     for (size_t i = 0; i < p->enc->n; i++) {
         if (sample[i] < 0) continue;
         float share = 1 / (float)count[(size_t)sample[i] - first];
-        const ses_real *from = x + (int64_t)i * a->width;
+        const ses_real *from = x + (int64_t)i * width;
         float *to = a->x + (size_t)(layer * a->width) * a->cap + sample[i];
-        for (int64_t k = 0; k < a->width; k++, to += a->cap) {
+        for (int64_t k = 0; k < width; k++, to += a->cap) {
             if (!isfinite(from[k]))
                 return ses_fail(e, SES_EFORMAT, "layer %lld, neuron %lld: an activation is not finite",
                                 (long long)layer + 1, (long long)k);
@@ -176,7 +182,7 @@ static bool read_text(ses_activations *a, text_pass *p, const ses_text_file *f, 
     add_samples(a, f, text, p->enc, sample);
     bool ok = true;
     for (int64_t l = 0; ok && a->n > first && l < a->layers; l++) {
-        const ses_real *x = read_activations(p, l, a->width, e);
+        const ses_real *x = read_activations(p, l, e);
         ok = x && add_layer(a, p, x, l, first, sample, sample + p->enc->n, e);
     }
     ses_free(sample);
@@ -214,8 +220,8 @@ bool ses_activations_of_text(const ses_model *m, const ses_tokenizer *t, const s
     ses_model *view = ses_analysis_part(m, s->decoder, e);
     bool ok = view && pass_open(&p, view, t, s->decoder, e) &&
               pass_run(&p, &s->file->text[s->text], target_of(s->file, s->text, s->decoder), &want, e);
-    int64_t width = ok ? ses_model_part_neurons(view, s->decoder ? SES_PART_DECODER : SES_PART_MAIN) : 0;
-    const ses_real *x = ok ? read_activations(&p, s->layer, width, e) : NULL;
+    const ses_real *x = ok ? read_activations(&p, s->layer, e) : NULL;
+    int64_t width = x ? layer_width(&p, s->layer) : 0;
     ok = x != NULL;
     *value = ok ? ses_alloc_array(p.enc->n, sizeof **value, e) : NULL;
     *name = *value ? ses_alloc_array(p.enc->n, sizeof **name, e) : NULL;

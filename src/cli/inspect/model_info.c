@@ -110,8 +110,8 @@ uint64_t ses_model_info_activations(const ses_model *m, int64_t tokens)
     int64_t row = 0;
     for (size_t i = 0; i < SES_LEN(m->stack) && m->stack[i].layer; i++) {
         const ses_stack *k = &m->stack[i];
-        int64_t layer =
-            (k->cross ? 13 : 9) * c->hidden + (c->ffn.gated || c->ffn.fused_gate ? 3 : 1) * k->ffn;
+        int64_t layer = (k->cross ? 13 : 9) * c->hidden +
+                        (c->ffn.gated || c->ffn.fused_gate ? 3 : 1) * ses_stack_widest_ffn(k);
         if (layer > row) row = layer;
     }
     for (size_t h = 0; h < SES_LEN(m->class->head) && m->class->head[h].head; h++) {

@@ -1,7 +1,7 @@
 /* Removed attention heads: "pruned_heads" of config.json, as in transformers: {"layer": [heads], ...}. Heads
  * are counted before the removal. Encoder-decoders have one such object each for "encoder", "decoder" and
  * "cross"; transformers reads none for them. src/nn/stack_heads.c reads the lists. */
-#include "model_desc.h"
+#include "model/model_desc.h"
 
 #include "base/json/json_helpers.h"
 
