@@ -234,6 +234,10 @@ typedef struct ses_finetune_options {
 
     /* Evaluate once, after training, the weights of the last update: the evaluation data select nothing. */
     bool last_weights;
+
+    /* Quantization-aware training: dense layers compute with the rounding of int8 products. The saved weights
+     * are f32; quantized to int8 they give the scores of this run. */
+    bool quantize_aware;
 } ses_finetune_options;
 
 /* The settings of `sesame finetune` without options: three epochs of AdamW, batches of 32, learning rate

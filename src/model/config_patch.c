@@ -13,9 +13,8 @@ typedef struct change {
     size_t n;
 } change;
 
-/* The model's key for a field; the spelling that the config uses, if there are several. */
-static const ses_config_key *key_of(const ses_model_desc *d, const ses_json *config, size_t field,
-                                    ses_key_type type)
+const ses_config_key *ses_config_key_of(const ses_model_desc *d, const ses_json *config, size_t field,
+                                        ses_key_type type)
 {
     const ses_config_key *first = NULL;
     for (size_t i = 0; i < SES_LEN(d->keys); i++)
@@ -38,7 +37,7 @@ static bool plan(edit *x, const ses_model_desc *d, const ses_json *config, const
 {
     bool any = false;
     for (size_t i = 0; i < c->n; i++) {
-        const ses_config_key *k = key_of(d, config, c->field[i], SES_KEY_TYPE_REAL);
+        const ses_config_key *k = ses_config_key_of(d, config, c->field[i], SES_KEY_TYPE_REAL);
         if (!k) continue;
         any = true;
         x->key[x->n] = k;
@@ -103,7 +102,8 @@ ses_json_doc *ses_model_config_patch(const ses_json *config, const ses_config_pa
     if (!w) return NULL;
     bool head = c->head || c->scalar_mix || c->n_layers;
     const ses_config_key *causal =
-        c->causal ? key_of(d, config, offsetof(ses_config, attention.causal), SES_KEY_TYPE_BOOL) : NULL;
+        c->causal ? ses_config_key_of(d, config, offsetof(ses_config, attention.causal), SES_KEY_TYPE_BOOL)
+                  : NULL;
     ses_json_begin_object(w);
     for (size_t i = 0; i < ses_json_len(config); i++) {
         const char *key = ses_json_key(config, i, NULL);

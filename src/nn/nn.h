@@ -47,6 +47,9 @@ void ses_dense_add_fused(ses_store *s, ses_dense *const d[], int n, int64_t out,
 ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const char *fmt, ...) SES_PRINTF(4, 5);
 /* act(d(x)) */
 ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act);
+/* Rounds queries, keys and values as int8 attention does, unless it does not support them; dim: head
+ * size. Probabilities are not rounded. */
+void ses_round_attention(ses_tape *t, ses_attention_inputs *in, int64_t dim, int64_t max_keys);
 /* d(x) for `next` alone to read: the result may be int8. */
 ses_tensor *ses_dense_run_i8_out(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next);
 /* act(a) b for `next` alone to read, with d(x) = a | b. */
