@@ -253,6 +253,9 @@ typedef struct ses_finetune_options {
      */
     ses_pruning_options pruning;
     ses_exit_options exits;
+    /* Quantization-aware training: dense layers compute with the rounding of int8 products. The saved weights
+     * are f32; quantized to int8 they give the scores of this run. */
+    bool quantize_aware;
 } ses_finetune_options;
 
 /* The settings of `sesame finetune` without options: three epochs of AdamW, batches of 32, learning rate
