@@ -124,6 +124,10 @@ bool ses_finetune_write_errors(const ses_finetune *f, const char *dir, ses_err *
 /* Members of the results of training and of evaluation. */
 void ses_finetune_put_parts(const ses_finetune *f, bool train, bool eval, ses_json_writer *w);
 
+/* predictor.c: reads examples without labels, to be freed, and opens the model, which the first prediction
+ * does otherwise. NULL: an error. */
+ses_examples *ses_predictor_prepare(ses_predictor *p, const char *path, ses_err *e);
+
 /* tune_classifier.c: the texts of examples; both texts of a pair are joined by a blank, on mem. */
 bool ses_classifier_texts(const ses_examples *rows, ses_string *text, ses_arena *mem, ses_err *e);
 
