@@ -18,7 +18,7 @@ typedef struct ses_factorize_options {
     ses_factorize_part only;
     int64_t embeddings;  /* rank of the token table; 0: not factorized */
     bool even_if_larger; /* also where the factors have more parameters than the weight */
-    /* of the inputs of the layers: energy and error are then those of the layers' outputs; NULL: of weights */
+    /* inputs of the layers: energy and error then concern the layers' outputs; NULL: the weights */
     const ses_input_moments *moments;
     void (*progress)(void *ctx, int64_t done, int64_t total); /* NULL: none */
     void *progress_ctx;
