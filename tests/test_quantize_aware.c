@@ -184,11 +184,12 @@ int main(void)
         test_gradients(dev);
         ses_device_free(dev);
     }
-    test_model("tests/golden/bert-model", 0.3);
-    test_model("tests/golden/roberta-classify", 0.3);
-    test_model("tests/golden/modernbert-masked-lm", 0.3);
-    test_model("tests/golden/distilbert-classify", 0.3);
-    test_model("tests/golden/electra-classify", 0.3);
+    test_model("tests/golden/modernbert-masked-lm", 1e-3);
+    /* int8 products approximate GELU by 2e-4, so that some integers of the next product differ by 1 */
+    test_model("tests/golden/bert-model", 0.4);
+    test_model("tests/golden/roberta-classify", 0.4);
+    test_model("tests/golden/distilbert-classify", 0.4);
+    test_model("tests/golden/electra-classify", 0.4);
     test_refused();
     return check_report();
 }
