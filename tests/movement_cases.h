@@ -1,5 +1,5 @@
-/* Pruning during training against PyTorch (fixtures/movement.py): 50 updates of a small BERT classifier. Losses,
- * kept fractions, scores, masks and masked weights; in single and in double precision. */
+/* Pruning during training against PyTorch (fixtures/movement.py): 50 updates of a small BERT classifier.
+ * Losses, kept fractions, scores, masks and masked weights; in single and in double precision. */
 #ifndef TESTS_MOVEMENT_CASES_H
 #define TESTS_MOVEMENT_CASES_H
 
@@ -47,8 +47,8 @@ static inline bool step_batch(void *ctx, int64_t epoch, int64_t index, ses_batch
 }
 
 /* The largest difference of x [n], on the host, from a tensor of the fixture. */
-static inline double difference(const ses_safetensors *s, const char *test, const char *what, const char *name,
-                                const ses_real *x, int64_t n)
+static inline double difference(const ses_safetensors *s, const char *test, const char *what,
+                                const char *name, const ses_real *x, int64_t n)
 {
     char full[256];
     snprintf(full, sizeof full, "%s/%s%s%s", test, what, *name ? "/" : "", name);
@@ -62,15 +62,18 @@ static inline double difference(const ses_safetensors *s, const char *test, cons
     return off;
 }
 
-static inline void check_weights_of(const ses_trainer *t, const ses_safetensors *s, const char *test, double within)
+static inline void check_weights_of(const ses_trainer *t, const ses_safetensors *s, const char *test,
+                                    double within)
 {
     const ses_store *store = t->store[0];
     for (size_t i = 0; i < ses_store_count(store); i++) {
         char name[200];
         const ses_tensor *x = ses_store_at(store, i)->tensor;
         if (!ses_model_saved_name(t->o.model, i, name, sizeof name)) continue;
+        /* softmax ignores the keys' bias: its gradient is rounding noise, which Adam makes large */
+        bool noise = within > 1e-6 && strstr(name, "key.bias");
         double off = difference(s, test, "weight", name, x->f, ses_count(x));
-        CHECK_MSG(off < within, "%s: %s differs by %g", test, name, off);
+        CHECK_MSG(noise || off < within, "%s: %s differs by %g", test, name, off);
         for (size_t g = 0; g < t->pruner->n_groups; g++) {
             const ses_prune_group *p = &t->pruner->group[g];
             if (strcmp(p->name, ses_store_at(store, i)->name)) continue;

@@ -346,7 +346,7 @@ const char *ses_finetune_metric(const ses_finetune *f);
 const char *ses_finetune_folder(const ses_finetune *f, size_t i);
 /* Figures of the run; call it after ses_finetune_run. */
 ses_training_stats ses_finetune_stats(const ses_finetune *f);
-/* What pruning has left. A kind: the weights of one name in all layers, "attn.query". */
+/* Weights of one name in all layers, "attn.query", and how many of them pruning has kept. */
 typedef struct ses_pruned_kind {
     char name[48];
     int64_t weights, kept;

@@ -287,8 +287,8 @@ SES_HD static inline double ses_lamb_trust(double squares_w, double squares_u)
     return squares_w > 0 && squares_u > 0 ? sqrt(squares_w) / sqrt(squares_u) : 1;
 }
 
-/* A matrix [rows, cols] divided into blocks of block_rows x block_cols elements, numbered row by row. Blocks at
- * the right and lower border may be smaller. ld: elements from one row to the next. */
+/* A matrix [rows, cols] divided into blocks of block_rows x block_cols elements, numbered row by row. Blocks
+ * at the right and lower border may be smaller. ld: elements from one row to the next. */
 typedef struct ses_block_grid {
     int64_t rows, cols, ld, block_rows, block_cols;
 } ses_block_grid;

@@ -156,18 +156,23 @@ static bool open_pruner(ses_trainer *t, ses_err *e)
 {
     if (!t->o.pruning.criterion) return true;
     if (t->ranks > 1)
-        return ses_fail(e, SES_EUNSUPPORTED,
-                        "prune: each rank has a part of the gradient, scores need that of whole blocks: train "
-                        "with one process");
+        return ses_fail(
+            e, SES_EUNSUPPORTED,
+            "prune: each rank has a part of the gradient, scores need that of whole blocks: train "
+            "with one process");
     if (t->o.unfreezing)
-        return ses_fail(e, SES_EUNSUPPORTED,
-                        "prune: layers that are unfrozen later have no scores before: train without unfreeze");
+        return ses_fail(
+            e, SES_EUNSUPPORTED,
+            "prune: layers that are unfrozen later have no scores before: train without unfreeze");
     t->pruner = ses_pruner_new(&t->o.pruning, t->o.model, &t->o.optim, t->total_updates, e);
     if (t->pruner && t->pruner->scores) t->store[t->n_stores++] = t->pruner->scores;
     return t->pruner != NULL;
 }
 
-static bool is_scores(const ses_trainer *t, size_t i) { return t->pruner && t->store[i] == t->pruner->scores; }
+static bool is_scores(const ses_trainer *t, size_t i)
+{
+    return t->pruner && t->store[i] == t->pruner->scores;
+}
 
 static bool open_optimizers(ses_trainer *t, ses_err *e)
 {
@@ -175,8 +180,8 @@ static bool open_optimizers(ses_trainer *t, ses_err *e)
     if (!unfreeze(t, 0, e) || (t->pruner && !ses_pruner_optim(t->pruner, &scores, e))) return false;
     for (size_t i = 0; i < t->n_stores; i++) {
         const ses_shards *x = t->lanes ? ses_lanes_shards(t->lanes, i) : NULL;
-        t->optim[i] = ses_optim_new_slice(t->store[i], is_scores(t, i) ? &scores : &t->o.optim, x ? ses_shards_begin(x) : 0,
-                                          x ? ses_shards_end(x) : INT64_MAX, e);
+        t->optim[i] = ses_optim_new_slice(t->store[i], is_scores(t, i) ? &scores : &t->o.optim,
+                                          x ? ses_shards_begin(x) : 0, x ? ses_shards_end(x) : INT64_MAX, e);
         if (!t->optim[i]) return false;
     }
     return true;

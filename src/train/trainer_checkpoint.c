@@ -19,10 +19,10 @@
 #include "comm/comm_impl.h"
 #include "io/safetensors_impl.h"
 #include "manifest.h"
-#include "prune/pruner.h"
 #include "ranks.h"
 #include "sesame/safetensors.h"
 #include "sesame/tensor.h"
+#include "train/prune/pruner.h"
 #include "trainer_impl.h"
 
 #include <inttypes.h>
@@ -170,7 +170,7 @@ static const part parts[] = {
     { "more.safetensors", transfer_extra, has_extra },
     { "dense.safetensors", transfer_dense, has_pruner },
 };
-/* What the weights of a checkpoint consist of, besides the model's. */
+/* Parts with weights, besides the model's. */
 static const part *const weight_parts[] = { &parts[SES_LEN(parts) - 2], &parts[SES_LEN(parts) - 1] };
 
 /* Upper bound of the buffers in a part. */
@@ -457,8 +457,8 @@ bool ses_trainer_restore_best(ses_trainer *t, ses_err *e)
     bool ok = (ses_comm_all_ok(t->o.comm, intact, e) || ses_wrap(e, "%s", t->best_dir)) &&
               read_weights(t, t->best_dir, e);
     for (size_t i = 0; ok && i < SES_LEN(weight_parts); i++)
-        ok = ses_comm_all_ok(t->o.comm,
-                             !weight_parts[i]->is_present(t) || read_part(t, weight_parts[i], t->best_dir, e), e);
+        ok = ses_comm_all_ok(
+            t->o.comm, !weight_parts[i]->is_present(t) || read_part(t, weight_parts[i], t->best_dir, e), e);
     if (ok && t->pruner) ses_pruner_restore(t->pruner, t->at.best_update);
     return ok;
 }

@@ -69,7 +69,7 @@ struct ses_finetune {
     ses_eval_report report;
     char *errors; /* eval_errors.json: the worst errors of the last evaluation; NULL: none */
     double eval_seconds, predict_seconds; /* last evaluation: in all, its predictions */
-    ses_model *without_empty;             /* pruning: what is written; NULL: the model itself */
+    ses_model *without_empty;             /* pruning: the model to write; NULL: the trained one */
     ses_pruning_report pruned;            /* parameters 0: none */
     bool was_started;                     /* ses_finetune_run was called */
     bool is_stopped;                      /* the callback has returned false */

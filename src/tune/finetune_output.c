@@ -142,9 +142,9 @@ bool ses_finetune_write_run(ses_finetune *f, const char *dir, ses_err *e)
 static bool write_all(void *ctx, const char *dir, ses_err *e)
 {
     ses_finetune *f = ctx;
-    return ses_finetune_save_model(f, dir, e) && write_tokenizer(f->tuner, dir, e) && copy_generation_config(f, dir, e) &&
-           ses_finetune_write_run(f, dir, e) && ses_finetune_write_errors(f, dir, e) &&
-           ses_model_card_write(f, dir, e);
+    return ses_finetune_save_model(f, dir, e) && write_tokenizer(f->tuner, dir, e) &&
+           copy_generation_config(f, dir, e) && ses_finetune_write_run(f, dir, e) &&
+           ses_finetune_write_errors(f, dir, e) && ses_model_card_write(f, dir, e);
 }
 
 bool ses_finetune_write_folder(ses_finetune *f, const char *dir, ses_err *e)

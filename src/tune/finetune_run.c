@@ -194,8 +194,9 @@ static bool check_options(const ses_finetune_options *o, const ses_finetune_task
                         "inputs gpt1 train the vectors of new tokens, which an adapter does not have");
     if (!ses_pruning_check(&o->pruning, e)) return false;
     if (o->pruning.criterion && o->n_also)
-        return ses_fail(e, SES_EUNSUPPORTED,
-                        "prune: the models of several tasks share the layers that are pruned: train one task");
+        return ses_fail(
+            e, SES_EUNSUPPORTED,
+            "prune: the models of several tasks share the layers that are pruned: train one task");
     return ses_transfer_check(&o->transfer, o->model, task->head && task->head->allows_custom, e);
 }
 

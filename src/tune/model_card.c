@@ -211,8 +211,9 @@ static void put_training(ses_buf *b, const ses_finetune *f)
         r->optimizer, r->lr, r->schedule, r->warmup, r->weight_decay, r->max_grad_norm, r->seed);
     ses_transfer_put_card(&o->transfer, b);
     if (ses_finetune_pruning(f))
-        ses_buf_appendf(b, "| pruning | %s, blocks %s, %.4g %% of the layers' weights kept |\n", o->pruning.criterion,
-                        o->pruning.block ? o->pruning.block : "32x32", 100 * ses_finetune_pruning(f)->kept);
+        ses_buf_appendf(b, "| pruning | %s, blocks %s, %.4g %% of the layers' weights kept |\n",
+                        o->pruning.criterion, o->pruning.block ? o->pruning.block : "32x32",
+                        100 * ses_finetune_pruning(f)->kept);
     put_cost(b, f);
 }
 

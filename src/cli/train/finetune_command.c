@@ -35,7 +35,7 @@ static void show_folders(const ses_finetune *f, const char *output, const ses_te
         ses_show_line(t, i ? "" : "Next", "sesame eval %s/%s FILE", output, name);
 }
 
-/* What pruning has left. */
+/* The result of pruning. */
 static void show_pruning(const ses_finetune *f, const ses_term *t)
 {
     const ses_pruning_report *r = ses_finetune_pruning(f);

@@ -1,4 +1,5 @@
-/* Magnitude pruning (Zhu and Gupta 2017): the blocks of a matrix with the largest root mean square are kept. */
+/* Magnitude pruning (Zhu and Gupta 2017): the blocks of a matrix with the largest root mean square are
+ * kept. */
 #include "pruner.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* Movement pruning (Sanh et al. 2020; of blocks: Lagunas et al. 2021): each block has a score S that is trained
- * by dL/dS = sum over the block of dL/dW' W. The score of a block whose weights move away from zero grows. The
- * blocks with the largest scores of a matrix are kept. */
+/* Movement pruning (Sanh et al. 2020; of blocks: Lagunas et al. 2021): each block has a score S that is
+ * trained by dL/dS = sum over the block of dL/dW' W. The score of a block whose weights move away from zero
+ * grows. The blocks with the largest scores of a matrix are kept. */
 #include "pruner.h"
 
 static void rank(const ses_pruner *p, ses_prune_group *g)

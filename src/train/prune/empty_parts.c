@@ -109,10 +109,17 @@ static bool mark_block(const ses_model *m, const unit_block *b, uint8_t *keep, d
 static unit_block heads_of(const ses_stack *k, const ses_attn_params *a, int64_t heads)
 {
     bool fused = !a->key.w && k->c->attention.qkv_layout == SES_QKV_FUSED, pair = a->key.w && !a->value.w;
-    return (unit_block){ .first = a->value.w ? &a->value : pair ? &a->key : fused ? &a->query : NULL,
+    return (unit_block){ .first = a->value.w ? &a->value
+                                  : pair     ? &a->key
+                                  : fused    ? &a->query
+                                             : NULL,
                          .second = &a->out,
-                         .part = fused ? 2 : pair ? 1 : 0,
-                         .parts = fused ? 3 : pair ? 2 : 1,
+                         .part = fused  ? 2
+                                 : pair ? 1
+                                        : 0,
+                         .parts = fused  ? 3
+                                  : pair ? 2
+                                         : 1,
                          .units = heads,
                          .dim = inputs(&a->out) / heads,
                          .act = SES_ACT_NONE };
@@ -145,7 +152,8 @@ static bool mark_layer(const ses_model *m, ses_reduction *r, int stack, int64_t 
     }
     if (heads && stack && l->cross.out.w) {
         unit_block b = heads_of(k, &l->cross, ses_stack_cross_heads(k, i));
-        if (!mark_block(m, &b, r->head[SES_PART_CROSS] + i * r->heads[SES_PART_CROSS], sum[1], e)) return false;
+        if (!mark_block(m, &b, r->head[SES_PART_CROSS] + i * r->heads[SES_PART_CROSS], sum[1], e))
+            return false;
     }
     if (rows && l->down.w) {
         unit_block b = rows_of(k, l);
@@ -207,14 +215,16 @@ ses_model *ses_model_without_empty_parts(const ses_model *m, ses_err *e)
             layers = m->stack[0].n_unique + (m->stack[1].layer ? m->stack[1].n_unique : 0);
     const char *why = ses_pruned_heads_unsupported(m->desc, &m->c);
     if (why && ses_ffn_widths_unsupported(m->desc, &m->c)) {
-        ses_fail(e, SES_EUNSUPPORTED, "heads and rows of a %s model cannot be removed: %s", m->desc->name, why);
+        ses_fail(e, SES_EUNSUPPORTED, "heads and rows of a %s model cannot be removed: %s", m->desc->name,
+                 why);
         return NULL;
     }
     double *all = ses_alloc_array((size_t)(3 * layers * hidden + 1), sizeof *all, e);
     ses_reduction *r = all ? ses_reduction_new(m, e) : NULL;
     ses_model *small = NULL;
     bool ok = r && ses_reduction_check(r, m, e) && each_layer(m, r, all, mark_layer, e) &&
-              (small = ses_model_reduce(m, r, SES_REDUCED_SMALL, e)) && each_layer(small, r, all, add_layer, e);
+              (small = ses_model_reduce(m, r, SES_REDUCED_SMALL, e)) &&
+              each_layer(small, r, all, add_layer, e);
     if (ok) ses_store_sync_bf16(ses_model_store(small));
     if (!ok) ses_model_free(small);
     ses_reduction_free(r);

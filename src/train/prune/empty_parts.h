@@ -1,9 +1,10 @@
 /* Heads and feed-forward rows whose weights are zero: a smaller model that computes the same function.
  *
- * A unit (a head, a row) is removed if the columns of the second matrix (attn.out, ffn.down) that read it are
- * zero, or if its outputs are constant because its rows of the first matrix (values; ffn.up or its gate) are
- * zero: the constant, of the first bias, is then added to the second bias. It stays if there is no second bias
- * to add it to. A head with empty queries or keys still takes the mean of the values and stays. */
+ * A unit (a head, a row) is removed if the columns of the second matrix (attn.out, ffn.down) that read it
+ * are zero, or if its outputs are constant because its rows of the first matrix (values; ffn.up or its gate)
+ * are zero: the second bias then gets this constant, which follows from the first bias. Units with a
+ * constant other than zero stay if there is no second bias. A head with empty queries or keys still takes the mean of the values and
+ * stays. */
 #ifndef SES_TRAIN_EMPTY_PARTS_H
 #define SES_TRAIN_EMPTY_PARTS_H
 

@@ -1,5 +1,5 @@
-/* The weights that are pruned, and their blocks: the dense weights inside the layers, not embeddings, norms or
- * heads. A fused matrix (queries, keys and values; gate and up) is divided into its parts first. */
+/* The weights that are pruned, and their blocks: the dense weights inside the layers, not embeddings, norms
+ * or heads. A fused matrix (queries, keys and values; gate and up) is divided into its parts first. */
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/str.h"
@@ -38,8 +38,7 @@ static bool is_prunable(const ses_param *p, const ses_optim_options *optim)
     const char *decoder = "decoder.", *layer = "layer.", *name = p->name;
     if (!strncmp(name, decoder, strlen(decoder))) name += strlen(decoder);
     return p->dense && ses_rank(p->tensor) == 2 && p->role == SES_PARAM_TRAINED &&
-           !strncmp(name, layer, strlen(layer)) &&
-           (!optim->group_of || optim->group_of(optim->ctx, p) >= 0);
+           !strncmp(name, layer, strlen(layer)) && (!optim->group_of || optim->group_of(optim->ctx, p) >= 0);
 }
 
 static bool add_weights(ses_pruner *p, const ses_optim_options *optim, ses_err *e)
@@ -70,8 +69,10 @@ static int64_t weight_of(const ses_pruner *p, const ses_tensor *w)
 
 /* ---- groups ---- */
 
-/* Part `slice` of `slices` along the outputs, in blocks of out x in; 0: all outputs of the part, all inputs. */
-static ses_prune_part part_of(const ses_pruner *p, size_t weight, int slice, int slices, int64_t out, int64_t in)
+/* Part `slice` of `slices` along the outputs, in blocks of out x in; 0: all outputs of the part, all
+ * inputs. */
+static ses_prune_part part_of(const ses_pruner *p, size_t weight, int slice, int slices, int64_t out,
+                              int64_t in)
 {
     const ses_param *x = p->weight[weight].param;
     bool out_first = x->layout == SES_OUT_IN;
@@ -122,12 +123,14 @@ static bool check_size(const ses_pruner *p, const ses_prune_part *x, const ses_b
 {
     const ses_param *w = p->weight[x->weight].param;
     bool out_first = w->layout == SES_OUT_IN;
-    int64_t outputs = out_first ? x->grid.rows : x->grid.cols, inputs = out_first ? x->grid.cols : x->grid.rows;
+    int64_t outputs = out_first ? x->grid.rows : x->grid.cols,
+            inputs = out_first ? x->grid.cols : x->grid.rows;
     if (b->kind != SES_BLOCK_SIZED || (b->out <= outputs && b->in <= inputs)) return true;
-    return ses_fail(e, SES_EUSAGE,
-                    "block: %lldx%lld is larger than \"%s\" with %lld outputs and %lld inputs: choose a smaller "
-                    "block",
-                    (long long)b->out, (long long)b->in, w->name, (long long)outputs, (long long)inputs);
+    return ses_fail(
+        e, SES_EUSAGE,
+        "block: %lldx%lld is larger than \"%s\" with %lld outputs and %lld inputs: choose a smaller "
+        "block",
+        (long long)b->out, (long long)b->in, w->name, (long long)outputs, (long long)inputs);
 }
 
 /* A group per matrix. */
@@ -210,10 +213,11 @@ static bool add_structures(ses_pruner *p, ses_err *e)
                 return false;
         }
     }
-    return p->n_groups || ses_fail(e, SES_EUNSUPPORTED,
-                                   "block unit: the layers of %s have a structure of their own: use blocks of "
-                                   "a size, as 32x32, or row or column",
-                                   ses_model_class_name(p->model));
+    return p->n_groups ||
+           ses_fail(e, SES_EUNSUPPORTED,
+                    "block unit: the layers of %s have a structure of their own: use blocks of "
+                    "a size, as 32x32, or row or column",
+                    ses_model_class_name(p->model));
 }
 
 /* Memory of the groups: scores, masks, importance. */
@@ -230,7 +234,8 @@ static bool alloc_groups(ses_pruner *p, ses_err *e)
             return false;
     }
     p->scratch = p->dev->mem->alloc(p->dev, (size_t)largest * sizeof *p->scratch, e);
-    return p->scratch && (!p->scores || (ses_store_ok(p->scores, e) && ses_store_alloc_trainable(p->scores, e)));
+    return p->scratch &&
+           (!p->scores || (ses_store_ok(p->scores, e) && ses_store_alloc_trainable(p->scores, e)));
 }
 
 bool ses_prune_layout(ses_pruner *p, const ses_optim_options *optim, ses_err *e)

@@ -15,8 +15,9 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = AT(criterion),
       .value = "CRITERION",
-      .help = "set blocks of the layers' weights to zero while training: movement, soft-movement or magnitude "
-              "(docs/COMPRESSION.md); rows and heads that become empty are removed when the model is saved" },
+      .help =
+          "set blocks of the layers' weights to zero while training: movement, soft-movement or magnitude "
+          "(docs/COMPRESSION.md); rows and heads that become empty are removed when the model is saved" },
     { .name = "block",
       .type = SES_OPT_TEXT,
       .offset = AT(block),

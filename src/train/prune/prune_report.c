@@ -1,4 +1,4 @@
-/* What pruning has left: see prune_report.h. */
+/* The result of pruning: see prune_report.h. */
 #include "prune_report.h"
 
 #include "base/alloc.h"
@@ -30,7 +30,7 @@ static ses_pruned_kind *find_kind(ses_pruning_report *r, const char *name)
     return k;
 }
 
-/* Adds the numbers of a weight to those of its kind. */
+/* Adds the numbers of a weight to its kind. */
 static bool count_weight(ses_pruning_report *r, ses_device *dev, const ses_pruned_weight *w, ses_err *e)
 {
     ses_pruned_kind *k = find_kind(r, w->param->name);

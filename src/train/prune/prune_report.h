@@ -1,4 +1,4 @@
-/* What pruning has left: the density of each kind of weight, heads, rows, parameters. */
+/* The result of pruning: the density of each kind of weight; heads, rows and parameters that are left. */
 #ifndef SES_TRAIN_PRUNE_REPORT_H
 #define SES_TRAIN_PRUNE_REPORT_H
 

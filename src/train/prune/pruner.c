@@ -43,14 +43,18 @@ bool ses_pruning_check(const ses_pruning_options *o, ses_err *e)
     ses_block_shape b;
     if (!o->criterion)
         return (o->keep <= 0 && !o->block) ||
-               ses_fail(e, SES_EUSAGE, "%s is a setting of prune: set prune, too", o->block ? "block" : "keep");
+               ses_fail(e, SES_EUSAGE, "%s is a setting of prune: set prune, too",
+                        o->block ? "block" : "keep");
     const ses_prune_criterion *c = find(o->criterion, e);
     if (!c) return false;
     if (c->uses_keep && !(o->keep > 0 && o->keep <= 1))
-        return ses_fail(e, SES_EUSAGE, "prune %s: keep is %g; expected a fraction above 0 and at most 1, as 0.3",
-                        c->name, o->keep);
+        return ses_fail(e, SES_EUSAGE,
+                        "prune %s: keep is %g; expected a fraction above 0 and at most 1, as 0.3", c->name,
+                        o->keep);
     if (!c->uses_keep && o->keep > 0)
-        return ses_fail(e, SES_EUSAGE, "prune %s: penalty and threshold decide what is kept, not keep", c->name);
+        return ses_fail(e, SES_EUSAGE,
+                        "prune %s: penalty and threshold decide how many blocks are kept: leave keep out",
+                        c->name);
     return ses_block_shape_parse(o->block, &b, e);
 }
 
@@ -80,9 +84,10 @@ static bool set_schedule(ses_pruner *p, ses_err *e)
     p->begin = updates_of(p->o.warmup, p->total);
     p->end = p->total - updates_of(p->o.cooldown, p->total);
     return p->end >= p->begin ||
-           ses_fail(e, SES_EUSAGE,
-                    "prune-warmup and prune-cooldown take %lld and %lld updates, the run has %lld: lower them",
-                    (long long)p->begin, (long long)(p->total - p->end), (long long)p->total);
+           ses_fail(
+               e, SES_EUSAGE,
+               "prune-warmup and prune-cooldown take %lld and %lld updates, the run has %lld: lower them",
+               (long long)p->begin, (long long)(p->total - p->end), (long long)p->total);
 }
 
 ses_pruner *ses_pruner_new(const ses_pruning_options *o, ses_model *m, const ses_optim_options *optim,
@@ -90,12 +95,14 @@ ses_pruner *ses_pruner_new(const ses_pruning_options *o, ses_model *m, const ses
 {
     if (!ses_pruning_check(o, e)) return NULL;
     if (ses_model_adapter(m)) {
-        ses_fail(e, SES_EUNSUPPORTED,
-                 "prune changes the weights of the model, which an adapter leaves as they are: train without one");
+        ses_fail(
+            e, SES_EUNSUPPORTED,
+            "prune changes the weights of the model, which an adapter leaves as they are: train without one");
         return NULL;
     }
     if (optim->ema_decay > 0) {
-        ses_fail(e, SES_EUNSUPPORTED, "prune: an average of weights has other zeros than they: train without it");
+        ses_fail(e, SES_EUNSUPPORTED,
+                 "prune: an average of weights would fill the zeros: set ema_decay to 0");
         return NULL;
     }
     ses_pruner *p = ses_alloc(sizeof *p, e);
@@ -272,7 +279,8 @@ void ses_pruner_expand(ses_pruner *p)
 {
     for (size_t i = 0; i < p->n_weights; i++) {
         const ses_pruned_weight *w = &p->weight[i];
-        p->dev->mem->move(p->dev, ses_master_data(w->param->tensor), w->dense, (size_t)w->n * sizeof *w->dense);
+        p->dev->mem->move(p->dev, ses_master_data(w->param->tensor), w->dense,
+                          (size_t)w->n * sizeof *w->dense);
     }
 }
 
@@ -280,7 +288,8 @@ void ses_pruner_apply(ses_pruner *p, int64_t updates)
 {
     for (size_t i = 0; i < p->n_weights; i++) {
         const ses_pruned_weight *w = &p->weight[i];
-        p->dev->mem->move(p->dev, w->dense, ses_master_data(w->param->tensor), (size_t)w->n * sizeof *w->dense);
+        p->dev->mem->move(p->dev, w->dense, ses_master_data(w->param->tensor),
+                          (size_t)w->n * sizeof *w->dense);
     }
     ses_pruner_restore(p, updates);
 }

@@ -1,13 +1,13 @@
-/* Pruning during training: blocks of the weights inside the layers are set to zero while the model is trained.
+/* Pruning during training: blocks of the weights inside the layers are set to zero while the model learns.
  *
  * The model's store has the masked weights W' = W M, which every forward pass reads; the pruner has the dense
- * weights W. An update is done in three steps:
- *   ses_pruner_gradients   the gradient of W' becomes that of the scores S, dL/dS = sum over a block of dL/dW' W
- *                          (straight-through), and that of W, dL/dW = dL/dW' M;
+ * weights W. An update takes three steps:
+ *   ses_pruner_gradients   the gradient of W' becomes the gradient of the scores S, dL/dS = sum over a block
+ *                          of dL/dW' W (straight-through), and the gradient of W, dL/dW = dL/dW' M;
  *   ses_pruner_expand      the store gets W, which the optimizer then updates;
  *   ses_pruner_apply       new masks by the criterion; the store gets W M again.
- * Layers, ops and fused products know nothing of it. Masks are a function of W, S and the number of updates, so
- * a checkpoint with these gives the same bits.
+ * Layers, ops and fused products do not change. Masks are a function of W, S and the number of updates: a
+ * checkpoint that stores W and S gives the same bits.
  *
  * Model and store are borrowed; the rest is owned. One thread. */
 #ifndef SES_TRAIN_PRUNER_H
@@ -29,14 +29,14 @@ typedef struct ses_pruned_weight {
 /* A matrix, or a part of one: its blocks. */
 typedef struct ses_prune_part {
     size_t weight;  /* index among the pruned weights */
-    int64_t offset; /* of its first element in the weight */
+    int64_t offset; /* its first element in the weight */
     ses_block_grid grid;
 } ses_prune_part;
 
 enum { SES_PRUNE_PARTS = 4 };
 
-/* Blocks that compete with each other. Block i consists of block i of each part: parts have the same number of
- * blocks. */
+/* Blocks that compete with each other. Block i consists of block i of each part: parts have the same number
+ * of blocks. */
 typedef struct ses_prune_group {
     const char *name; /* "layer.0.attn.query.weight", "layer.0.ffn.units" */
     ses_prune_part part[SES_PRUNE_PARTS];
@@ -53,11 +53,11 @@ typedef struct ses_prune_criterion {
     const char *name, *summary;
     bool has_scores;
     bool uses_keep; /* a kept fraction is given; else a threshold and a penalty */
-    /* Adds the gradient of a penalty of the scores; weight: what gradients will be divided by. NULL: none. */
+    /* Adds the gradient of a penalty of the scores; weight: later divisor of the gradients. NULL: none. */
     void (*penalize)(const ses_pruner *p, const ses_prune_group *g, double weight);
     /* Fills g->importance. */
     void (*rank)(const ses_pruner *p, ses_prune_group *g);
-    /* The smallest importance of a kept block, instead of a number of blocks; NULL: the most important ones. */
+    /* Importance that kept blocks exceed, instead of a number of blocks; NULL: the most important ones. */
     double (*threshold)(const ses_pruner *p);
 } ses_prune_criterion;
 
@@ -79,7 +79,7 @@ struct ses_pruner {
     ses_arena names;
     ses_real *scratch;         /* [largest number of blocks], on the device */
     int64_t total, begin, end; /* updates of the run; the kept fraction falls between begin and end */
-    int64_t updates;           /* of the current masks */
+    int64_t updates;           /* number of updates before the current masks */
 };
 
 /* The i-th criterion; NULL past the last. summary may be NULL. */
@@ -100,14 +100,14 @@ bool ses_block_shape_parse(const char *text, ses_block_shape *out, ses_err *e);
 bool ses_prune_layout(ses_pruner *p, const ses_optim_options *optim, ses_err *e);
 
 /* model: open for training. optim: the optimizer of its weights, whose groups tell which ones are trained.
- * updates: the length of the run. The masks are those of update 0. */
+ * updates: the length of the run. The first masks keep everything. */
 ses_pruner *ses_pruner_new(const ses_pruning_options *o, ses_model *m, const ses_optim_options *optim,
                            int64_t updates, ses_err *e);
 void ses_pruner_free(ses_pruner *p);
 /* The optimizer of the scores: AdamW without weight decay. */
 bool ses_pruner_optim(const ses_pruner *p, ses_optim_options *out, ses_err *e);
 
-/* See above. weight: what the gradients will be divided by. updates: the number done, including this one. */
+/* See above. weight: later divisor of the gradients. updates: the number done, including this one. */
 void ses_pruner_gradients(ses_pruner *p, double weight);
 void ses_pruner_expand(ses_pruner *p);
 void ses_pruner_apply(ses_pruner *p, int64_t updates);

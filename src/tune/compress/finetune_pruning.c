@@ -1,5 +1,5 @@
 /* The result of pruning during fine-tuning: the model without empty heads and rows, and its report. */
-#include "finetune_impl.h"
+#include "tune/finetune_impl.h"
 
 #include "train/prune/empty_parts.h"
 #include "train/prune/prune_report.h"
