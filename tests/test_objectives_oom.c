@@ -3,6 +3,7 @@
 
 #include "objective_runs.h"
 #include "train/distill.h"
+#include "train/distill/student_config.h"
 
 static bool run(void *ctx, ses_err *e)
 {
@@ -31,7 +32,7 @@ static bool teach(void *ctx, ses_err *e)
     };
     size_t copied;
     bool ok = run_open(&student, ctx, 1, 1, e) && run_open(&teacher, ctx, 1, 1, e) &&
-              ses_student_init(student.model, teacher.model, &copied, e);
+              ses_student_init(student.model, teacher.model, NULL, &copied, e);
     if (ok) d = ses_distill_new(&o, student.model, teacher.model, e);
     if (d && ses_objective_mix_set_teacher(student.mix, d, e))
         t = ses_tape_new(student.dev, &(ses_tape_options){ .record = true }, e);

@@ -238,6 +238,9 @@ typedef struct ses_finetune_options {
     /* Pruning during training. Rows and heads that become empty are removed from the model that is written.
      */
     ses_pruning_options pruning;
+    /* Quantization-aware training: dense layers compute with the rounding of int8 products. The saved weights
+     * are f32; quantized to int8 they give the scores of this run. */
+    bool quantize_aware;
 } ses_finetune_options;
 
 /* The settings of `sesame finetune` without options: three epochs of AdamW, batches of 32, learning rate

@@ -202,6 +202,9 @@ struct ses_model {
 
 /* config.c: the description of the config's model_type. */
 const ses_model_desc *ses_config_find_model(const ses_json *config, ses_err *e);
+/* The model's key for a field; the spelling that the config uses, if there are several. NULL: none. */
+const ses_config_key *ses_config_key_of(const ses_model_desc *d, const ses_json *config, size_t field,
+                                        ses_key_type type);
 /* Reads all keys into c and checks them. */
 bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);
 /* Reads a key, for post_read: an absent or null key keeps the value, another type is an error. */

@@ -191,7 +191,7 @@ ses_tensor *ses_dense_run_gated(ses_tape *t, ses_dense d, ses_tensor *x, ses_act
 ses_tensor *ses_dense_run_ffn(ses_tape *t, ses_dense up, ses_tensor *x, ses_act act, ses_dense down)
 {
     bool fusable = !ses_dense_has_adapter(&up) && !ses_dense_has_adapter(&down) && up.layout == down.layout &&
-                   !up.first && !down.first;
+                   !up.first && !down.first && !up.w->rounds_i8;
     if (!fusable || !ses_tape_recording(t) || ses_tape_device(t)->is_host) return NULL;
     return ses_feed_forward(t, x, up.w, up.b, down.w, down.b, act, up.layout);
 }

@@ -50,6 +50,9 @@ ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const cha
 ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act);
 /* x first', the input of the weight d.w; x if d is not factorized. */
 ses_tensor *ses_dense_run_first(ses_tape *t, const ses_dense *d, ses_tensor *x);
+/* Rounds queries, keys and values as int8 attention does, unless it does not support them; dim: head
+ * size. Probabilities are not rounded. */
+void ses_round_attention(ses_tape *t, ses_attention_inputs *in, int64_t dim, int64_t max_keys);
 /* d(x) for `next` alone to read: the result may be int8. */
 ses_tensor *ses_dense_run_i8_out(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next);
 /* act(a) b for `next` alone to read, with d(x) = a | b. */

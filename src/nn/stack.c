@@ -203,12 +203,16 @@ static bool is_full_attention(const ses_stack *k, const ses_layer *l, const ses_
            !p->request->attention_scores && !p->hooked;
 }
 
+static int64_t head_size_of(const ses_stack *k, const ses_config *c)
+{
+    return c->attention.head_size ? c->attention.head_size : c->hidden / k->heads;
+}
+
 /* Number of heads if int8 attention can read the int8 output of the projections; 0: it cannot. */
 static int64_t i8_heads(const ses_stack *k, const ses_layer *l, const ses_forward_ctx *p,
                         const ses_stack_ctx *ctx, int i)
 {
-    const ses_config *c = p->c;
-    int64_t dim = c->attention.head_size ? c->attention.head_size : c->hidden / k->heads;
+    int64_t dim = head_size_of(k, p->c);
     bool supported = is_full_attention(k, l, p, ctx) && !ctx->prefix && !ses_tape_training(p->tape) &&
                      dim <= SES_ATTN_I8_MAX_DIM;
     return supported && ctx->seqs->max_seqlen <= SES_ATTN_I8_MAX_KEYS ? ses_stack_heads(k, i) : 0;
@@ -250,6 +254,14 @@ static void project(const ses_attn_params *a, const ses_layer *l, ses_forward_ct
     in->v = ses_dense_run(p->tape, a->value, from, SES_ACT_NONE);
 }
 
+/* Does int8 inference quantize queries, keys and values? */
+static bool rounds_attention(const ses_stack *k, const ses_layer *l, const ses_forward_ctx *p,
+                             const ses_stack_ctx *ctx)
+{
+    return l->self.query.w && l->self.query.w->rounds_i8 && !k->causal && !l->tower && !l->window &&
+           !l->distance && !ctx->rel_bias && !ctx->prefix && p->attn_mask == SES_ATTN_MASK_DEFAULT;
+}
+
 /* query_rows: the rows of x whose queries are computed. */
 static ses_tensor *self_attention(const ses_stack *k, const ses_layer *l, ses_forward_ctx *p,
                                   const ses_stack_ctx *ctx, ses_tensor *x, ses_tensor *query_rows, int i)
@@ -261,6 +273,8 @@ static ses_tensor *self_attention(const ses_stack *k, const ses_layer *l, ses_fo
     else
         project(&l->self, l, p, ctx, query_rows, x, i8_heads(k, l, p, ctx, i), &in);
     if (l->distance) ses_relative_key_scores(k, p, ctx, l, &in, i);
+    if (rounds_attention(k, l, p, ctx))
+        ses_round_attention(p->tape, &in, head_size_of(k, p->c), ctx->seqs->max_seqlen);
     if (query_rows == x) return ses_self_attention(k, p, ctx, in, l->window, i);
     return run_attention(k, p, &p->used.seqs, ctx->seqs, ctx->prefix, in, SES_QKV_SEPARATE, 0, i);
 }

@@ -60,8 +60,9 @@ struct ses_finetune {
     ses_cross_view *cross_view; /* o.unlabeled; NULL: none */
     ses_mixture *mixture;       /* o.also: all data sets, this one is the first; NULL: one data set */
     ses_trainer *trainer;
-    char *model_dir; /* o.model resolved: a folder */
-    char *settings;  /* JSON object: what a resumed run must have in common */
+    char *model_dir;   /* o.model resolved: a folder */
+    char *student_dir; /* the teacher's folder, if the student is made of its config; NULL: it is not */
+    char *settings;    /* JSON object: what a resumed run must have in common */
     ses_training_resumed resumed;
     ses_run_log log;
     char *log_path, *tensorboard_dir;
@@ -108,6 +109,10 @@ bool ses_tagger_fit(ses_finetune *f, ses_err *e);
 ses_finetuner *ses_tagger_tuner(ses_finetune *f, const ses_finetuner_options *t, ses_err *e);
 
 /* finetune_check.c */
+/* One model, config or student; qat is possible. */
+bool ses_finetune_check_start(const ses_finetune_options *o, ses_err *e);
+/* A student with sizes of its own: sets f->student_dir and, unless there is one, the teacher's tokenizer. */
+bool ses_finetune_resolve_student(ses_finetune *f, ses_err *e);
 /* Base model's order, if the labels are the same. */
 bool ses_finetune_match_labels(ses_finetune *f, ses_err *e);
 bool ses_finetune_check_metric(ses_finetune *f, ses_err *e); /* the task has such a score */

@@ -135,6 +135,12 @@ static const ses_opt opt[] = {
       .is_model = true,
       .help = "distill from this model; repeated: from the mean probabilities of several" },
     SES_OPT_INCLUDE(ses_finetune_settings, o.teacher, ses_teacher_option_table),
+    { .name = "qat",
+      .type = SES_OPT_FLAG,
+      .offset = AT(o.quantize_aware),
+      .help = "quantization-aware training: dense layers round as int8 products do, so that 'sesame quantize "
+              "--dtype "
+              "int8' keeps the scores" },
     { .name = "metric",
       .type = SES_OPT_TEXT,
       .offset = AT(o.metric),
