@@ -6,6 +6,7 @@
 #define SES_MODEL_DESC_H
 
 #include "base/arena.h"
+#include "nn/exit/exit_heads.h"
 #include "nn/nn.h"
 #include "sesame/json.h"
 #include "sesame/safetensors.h"
@@ -198,6 +199,7 @@ struct ses_model {
     size_t n_factorized;  /* dense layers that are declared with factors */
     ses_err low_rank_err; /* the first rank that is too large */
     bool is_view;         /* everything but the struct belongs to another model */
+    ses_exits exits;      /* n 0: none */
 };
 
 /* config.c: the description of the config's model_type. */
@@ -359,6 +361,21 @@ bool ses_low_rank_end(ses_model *m, ses_err *e);
 /* The key of a dense layer in "weights": transformers' name of "layer.0.attn.query.weight" without ".weight"
  * and without the prefix of the base model, which depends on the class. False: it has none. */
 bool ses_low_rank_key(const ses_model *m, const char *weight, char *buf, size_t n);
+/* model_exits.c: reads "sesame_exits"; the rest of the config is read. */
+bool ses_exits_read(const ses_json *config, ses_config *c, ses_err *e);
+/* Why a model cannot have exits; NULL: it can. */
+const char *ses_exits_unsupported(const ses_model_desc *d, const ses_config *c);
+/* Declares the exits of m->c after the heads; a class without a sequence classifier has none. */
+bool ses_model_add_exits(ses_model *m, ses_err *e);
+/* Sets the loss of training passes. SES_EXITS_FROZEN: the model runs without dropout, only the exits have
+ * theirs; the caller trains no other parameters. */
+void ses_model_train_exits(ses_model *m, ses_exits_loss loss, bool from_last);
+/* Checks request->exit. */
+bool ses_exits_check_request(const ses_model *m, const ses_tape *t, const ses_batch *b,
+                             const ses_output_request *r, ses_err *e);
+/* The outputs of a pass in which texts may have left: scores of all texts, their layers, and, with labels
+ * [texts], the loss. */
+void ses_exits_finish(const ses_model *m, ses_forward_ctx *p, ses_outputs *out, const int32_t *labels);
 
 /* ffn_widths.c: the same for "sesame_ffn_widths". */
 bool ses_ffn_widths_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);

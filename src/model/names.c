@@ -121,6 +121,8 @@ bool ses_name_to_hf_alias(const ses_model *m, const char *name, int which, char 
      * parameters of adapters */
     static const char *const custom = "own.", *const adapter = "adapter.";
     if (!which && !strncmp(name, adapter, strlen(adapter))) return (size_t)snprintf(buf, n, "%s", name) < n;
+    if (!which && !strncmp(name, SES_EXIT_PARAMS, strlen(SES_EXIT_PARAMS)))
+        return (size_t)snprintf(buf, n, SES_EXITS_KEY ".%s", name + strlen(SES_EXIT_PARAMS)) < n;
     if (strncmp(name, custom, strlen(custom)) || which) return false;
     return (size_t)snprintf(buf, n, "sesame_head.%s", name + strlen(custom)) < n;
 }

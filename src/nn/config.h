@@ -334,6 +334,13 @@ typedef struct ses_config {
         bool normalize;           /* linear, mlp: this input is divided by its length */
     } custom_head;
 
+    /* Classifiers after inner layers ("sesame_exits"); n 0: none. */
+    struct {
+        int64_t n;
+        uint64_t layers[SES_MAX_LAYERS / 64]; /* bit i: after i layers */
+        bool linear;                          /* without a dense layer before the scores */
+    } exits;
+
     /* Token classification with a CRF over the labels; scheme: which steps are never decoded. */
     struct {
         bool enabled;

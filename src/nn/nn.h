@@ -78,6 +78,7 @@ typedef struct ses_seqs {
     int64_t seqs, tokens, max_seqlen;
     int64_t token_pairs; /* sum over sequences of tokens^2 */
     const int32_t *host_cu_seqlens, *host_ids;
+    const int32_t *host_positions; /* NULL: not on the host */
     ses_tensor *ids, *segments, *positions, *cu_seqlens;
     /* keys in a cache: number of keys per sequence, rows of the new keys */
     ses_tensor *key_lens, *key_rows;
@@ -153,6 +154,7 @@ typedef struct ses_forward_ctx {
     bool hooked;       /* layers have captures or edits: no fused products that hide them, all rows */
     bool captures;     /* captured tensors stay in memory: nothing is rewound */
     bool hooks_embeds; /* token vectors are captured or replaced */
+    struct ses_leaving *leaving; /* texts leave before the last layer: exit/exit_heads.h; NULL: none do */
 } ses_forward_ctx;
 
 /* A location in a layer for captures and edits: see layer_hooks.h. */

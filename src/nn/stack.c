@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "cache_impl.h"
 #include "layer_hooks.h"
+#include "nn/exit/exit_heads.h"
 #include "tensor/device_impl.h"
 #include "tensor/pack.h"
 
@@ -438,20 +439,21 @@ static ses_tensor *layer_recompute(const ses_stack *k, ses_forward_ctx *p, const
 typedef struct layers {
     const ses_stack *k;
     ses_forward_ctx *p;
-    const ses_stack_ctx *ctx;
+    ses_stack_ctx *ctx;
     ses_tape_mark start;
     bool rewinds, recompute;
 } layers;
 
 static ses_tensor *run_layers(void *ctx, ses_tensor *x)
 {
-    const layers *l = ctx;
+    layers *l = ctx;
     ses_tape *t = l->p->tape;
-    for (int64_t i = 0; i < l->k->depth; i++) {
+    for (int64_t i = 0; x && i < l->k->depth; i++) {
         x = ses_stack_output_hidden(l->k, l->p, x, i);
         x = l->recompute ? layer_recompute(l->k, l->p, l->ctx, x, (int)i)
                          : layer_run(l->k, l->p, l->ctx, x, (int)i);
         if (l->rewinds) x = ses_tape_rewind(t, l->start, x);
+        if (l->p->leaving) x = ses_exits_after_layer(l->k, l->p, l->ctx, x, i + 1, &l->start);
         ses_tape_wrap_error(t, "%slayer %d", l->k->prefix, (int)i);
     }
     return x;
@@ -473,7 +475,7 @@ static ses_tensor *run_layers_as_graph(layers *l, const ses_seqs *seqs, ses_tens
     const ses_forward_ctx *p = l->p;
     bool default_layers = !l->k->vtable && !l->k->cross && !l->ctx->rel_dist_to_row && !p->batch->cache &&
                           !(l->k->pruned.left && l->ctx->rel_bias) && !p->hooked && !l->ctx->prefix &&
-                          p->attn_mask == SES_ATTN_MASK_DEFAULT;
+                          !p->leaving && p->attn_mask == SES_ATTN_MASK_DEFAULT;
     if (!l->rewinds || !default_layers || seqs->tokens * p->c->hidden > MAX_ELEMS || !seqs->cu_seqlens)
         return run_layers(l, x);
     const ses_used_rows *used = &p->used;
@@ -496,6 +498,7 @@ ses_tensor *ses_stack_finish(const ses_stack *k, ses_forward_ctx *p, ses_tensor 
 {
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
+    if (p->leaving && !x) return NULL; /* all texts have left */
     if (k->final_norm.gain)
         x = ses_dropout(
             t,

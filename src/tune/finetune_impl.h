@@ -32,6 +32,8 @@ struct ses_predictor {
     bool is_partial;        /* a stream: rows may follow */
     ses_predictor **member; /* [n_members] the other models of an ensemble, owned */
     size_t n_members;
+    ses_exit_policy exit;
+    bool has_exit; /* texts leave early by it */
 };
 
 struct ses_finetune {
@@ -136,6 +138,23 @@ bool ses_finetune_add_run_info(void *finetune, const char *dir, ses_err *e);
 bool ses_finetune_write_errors(const ses_finetune *f, const char *dir, ses_err *e); /* eval_errors.json */
 /* Members of the results of training and of evaluation. */
 void ses_finetune_put_parts(const ses_finetune *f, bool train, bool eval, ses_json_writer *w);
+
+/* predictor_exit.c: the open model of p can leave early by p->exit; passes then do. */
+bool ses_predictor_use_exit(ses_predictor *p, ses_err *e);
+/* Counts the layers of the texts of a report. */
+bool ses_eval_report_add_layers(ses_eval_report *r, const ses_finetuner *t, const ses_finetune_outputs *o,
+                                ses_err *e);
+void ses_eval_report_put_layers(const ses_eval_report *r, ses_json_writer *w);
+
+/* exit_training.c: early exit */
+/* Checks o.exits and writes "sesame_exits" of f->config; the task is known. */
+bool ses_exit_training_config(ses_finetune *f, ses_err *e);
+/* The model is open: sets the loss of its exits. */
+bool ses_exit_training_begin(ses_finetune *f, ses_err *e);
+/* frozen: only exits are trained. */
+void ses_exit_training_groups(const ses_finetune *f, ses_optim_options *optim);
+/* Members of the settings that a resumed run shares. */
+void ses_exit_training_put_settings(const ses_finetune *f, ses_json_writer *w);
 
 /* tune_classifier.c: the texts of examples; both texts of a pair are joined by a blank, on mem. */
 bool ses_classifier_texts(const ses_examples *rows, ses_string *text, ses_arena *mem, ses_err *e);

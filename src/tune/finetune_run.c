@@ -305,11 +305,11 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
         f->tuner = tokenizer ? ses_finetuner_new(&t, tokenizer, type ? type : "", f->dev, e) : NULL;
         ses_free(tokenizer);
     }
-    if (!f->tuner || !ses_finetuner_set_labels(f->tuner, f->train_rows, e) ||
-        !ses_finetune_check_metric(f, e) || !fit_config(f, e))
+    if (!f->tuner || !ses_finetuner_set_labels(f->tuner, f->train_rows, e) || !fit_config(f, e) ||
+        !ses_exit_training_config(f, e) || !ses_finetune_check_metric(f, e))
         return false;
     return open_model(f, ses_finetune_base_config(f), e) &&
-           ses_transfer_continue(&f->o.transfer, f->tuner->model, e) &&
+           ses_transfer_continue(&f->o.transfer, f->tuner->model, e) && ses_exit_training_begin(f, e) &&
            (ses_finetuner_encode(f->tuner, f->train_rows, &f->train, e) ||
             ses_wrap(e, "%s", f->train_name)) &&
            (!f->eval_rows || ses_finetuner_encode(f->tuner, f->eval_rows, &f->eval, e) ||
@@ -328,6 +328,7 @@ static bool set_optimizer(ses_finetune *f, ses_trainer_options *o, ses_err *e)
     if (!ses_transfer_groups(&f->o.transfer, f->tuner->model, r->weight_decay, &f->layers, &o->optim,
                              &o->unfreezing, e))
         return false;
+    ses_exit_training_groups(f, &o->optim);
     return ses_training_schedule(r, o, e);
 }
 

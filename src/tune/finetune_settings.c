@@ -128,6 +128,7 @@ static const ses_opt opt[] = {
       .max = 0.99,
       .help = "label smoothing factor" },
     SES_OPT_INCLUDE(ses_finetune_settings, o.transfer, ses_transfer_option_table),
+    SES_OPT_INCLUDE(ses_finetune_settings, o.exits, ses_exit_option_table),
     { .name = "teacher",
       .type = SES_OPT_LIST,
       .offset = AT(teachers),

@@ -51,6 +51,7 @@ typedef struct ses_finetune_outputs {
     double *nll;       /* [rows] negative log likelihood */
     int64_t *n_nll;    /* [rows] tokens in it */
     double *no_answer; /* [rows] score of no answer minus the best answer's */
+    int32_t *layers;   /* [rows] layers passed, if texts leave early; else NULL */
     void *state;       /* private to the task, between begin and finish */
     ses_arena mem;     /* owns all of it */
 } ses_finetune_outputs;
@@ -108,9 +109,10 @@ typedef struct ses_finetuner {
     int32_t src_lang, tgt_lang;        /* rewrite: language tokens; -1: none */
     int32_t *scratch;                  /* ids and tags of a sequence */
     size_t scratch_cap;
-    ses_gpt_inputs gpt;  /* inputs of GPT-1 */
-    bool has_new_tokens; /* the tokenizer has more tokens than the file it was read from */
-    void *state;         /* the task's: made by its open, freed by its close */
+    ses_gpt_inputs gpt;          /* inputs of GPT-1 */
+    bool has_new_tokens;         /* the tokenizer has more tokens than the file it was read from */
+    void *state;                 /* the task's: made by its open, freed by its close */
+    const ses_exit_policy *exit; /* borrowed: texts leave early in predictions; NULL: none */
 } ses_finetuner;
 
 struct ses_finetune_task {

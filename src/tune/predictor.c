@@ -109,9 +109,9 @@ ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *
     p->o = *o;
     p->dev = d;
     ses_data_spec spec;
-    p->dir = ses_model_resolve(dir, NULL, e);
-    if (!p->dir || !ses_finetune_resolve_task(&o->data, &o->task, &p->task, &spec, e) ||
-        !use_patterns(p, e) || !read_labels(p, p->dir, e) || !read_pattern_labels(p, e)) {
+    if (!ses_predictor_set_exit(p, o->exit, e) || !(p->dir = ses_model_resolve(dir, NULL, e)) ||
+        !ses_finetune_resolve_task(&o->data, &o->task, &p->task, &spec, e) || !use_patterns(p, e) ||
+        !read_labels(p, p->dir, e) || !read_pattern_labels(p, e)) {
         ses_predictor_free(p);
         return NULL;
     }
@@ -300,7 +300,7 @@ static bool predict_members(ses_predictor *p, const ses_examples *rows, ses_fine
 static bool predict(ses_predictor *p, const ses_examples *rows, const char *path, bool labels,
                     ses_finetune_set *set, ses_finetune_outputs *out, ses_err *e)
 {
-    if (!open_model(p, rows, e)) return false;
+    if (!open_model(p, rows, e) || !ses_predictor_use_exit(p, e)) return false;
     p->tuner->unlabeled = !labels;
     p->tuner->in_ensemble = p->n_members > 0;
     if (!ses_finetuner_encode(p->tuner, rows, set, e)) return path ? ses_wrap(e, "%s", path) : false;
@@ -353,6 +353,8 @@ static ses_predictions *predictions_of(ses_predictor *p, const ses_examples *row
         r->item[i] = (ses_prediction){ 0 };
         if (!p->task->fill_prediction(p->tuner, &r->set, &r->outputs, i, &r->item[i], &r->mem, e))
             r->item = NULL;
+        else if (r->outputs.layers)
+            r->item[i].layers = r->outputs.layers[i];
     }
     if (r->item) return r;
     ses_predictions_free(r);
@@ -555,6 +557,7 @@ void ses_predictions_put(const ses_predictions *p, size_t i, ses_json_writer *w)
 {
     ses_json_begin_object(w);
     p->predictor->task->put_prediction(p->predictor->tuner, &p->set, &p->outputs, i, w);
+    if (p->outputs.layers) ses_json_member_int(w, "layers", p->outputs.layers[i]);
     ses_json_end_object(w);
 }
 
