@@ -2,9 +2,9 @@
  *
  * A unit (a head, a row) is removed if the columns of the second matrix (attn.out, ffn.down) that read it
  * are zero, or if its outputs are constant because its rows of the first matrix (values; ffn.up or its gate)
- * are zero: the second bias then gets this constant, which follows from the first bias. Units with a
- * constant other than zero stay if there is no second bias. A head with empty queries or keys still takes the mean of the values and
- * stays. */
+ * are zero: the second bias then gets this constant, which follows from the first bias. A model without the
+ * second bias keeps units whose constant is not zero. A head with empty queries or keys still takes the mean
+ * of the values and stays. */
 #ifndef SES_TRAIN_EMPTY_PARTS_H
 #define SES_TRAIN_EMPTY_PARTS_H
 
