@@ -63,14 +63,10 @@ static bool has_head(const ses_class *c, const ses_head *head)
 /* The key of config.json that has the number of layers; NULL: there is not one. */
 static const char *find_layers_key(const ses_model_desc *d, const ses_json *config, int64_t *layers)
 {
-    for (size_t t = 0; !d->encoder_decoder && t < SES_LEN(d->keys) && d->keys[t].key; t++)
-        for (size_t i = 0; i < d->keys[t].n; i++) {
-            const ses_config_key *k = &d->keys[t].key[i];
-            if (k->offset == offsetof(ses_config, layers) &&
-                ses_json_int(ses_json_get(config, k->key), layers))
-                return k->key;
-        }
-    return NULL;
+    const ses_config_key *k =
+        d->encoder_decoder ? NULL
+                           : ses_config_key_of(d, config, offsetof(ses_config, layers), SES_KEY_TYPE_INT);
+    return k && ses_json_int(ses_json_get(config, k->key), layers) ? k->key : NULL;
 }
 
 static bool is_quantized(const char *dir)
