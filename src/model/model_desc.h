@@ -314,6 +314,8 @@ bool ses_adapter_changes(const ses_adapter *a, const char *ours);
 bool ses_adapter_has_file(const ses_adapter *a);
 /* The error for a tensor that the adapter's file lacks. Always false. */
 bool ses_adapter_missing(const ses_model *m, const char *ours, const char *shape, ses_err *e);
+/* Names the adapter in the error of a model that was opened with it. False. a may be NULL. */
+bool ses_adapter_wrap_misfit(const ses_adapter *a, ses_err *e);
 /* Changes the weights of the model by the loaded adapters. All their tensors must have been used. */
 bool ses_adapter_merge(ses_adapter *a, ses_model *m, const ses_model_options *o, ses_err *e);
 /* The name of parameter i in an adapter file; false: not part of the adapter. */

@@ -188,7 +188,8 @@ ses_finetune_settings *ses_finetune_settings_new(const ses_setting *settings, se
     ses_finetune_settings *s = ses_alloc(sizeof *s, e);
     if (s && ses_opt_defaults(opt, SES_LEN(opt), s, e) &&
         ses_opt_set_all(opt, SES_LEN(opt), s, "finetune", settings, e) &&
-        ses_further_sets_read(&s->sets, &s->also, e))
+        ses_further_sets_read(&s->sets, &s->also, e) &&
+        ses_further_sets_check_alpha(&s->sets, s->o.mix_alpha, e))
         return s;
     ses_finetune_settings_free(s);
     return NULL;

@@ -47,10 +47,10 @@ static bool read_labels(ses_predictor *p, const char *dir, ses_err *e)
 /* The folder has a classifier without a neural encoder, which has no other task than classify. */
 static bool use_classifier(ses_predictor *p, ses_err *e)
 {
-    if (p->task != &ses_finetune_task_classify)
+    if (!p->task->by_words)
         return ses_fail(e, SES_EUSAGE, "%s: a classifier of texts has the task classify, not %s", p->dir,
                         p->task->name);
-    p->task = &ses_finetune_task_by_classifier;
+    p->task = p->task->by_words;
     return true;
 }
 
@@ -63,6 +63,11 @@ static bool open_members(ses_predictor *p, ses_err *e)
     o.rename = NULL; /* the first model names the predictions */
     if (o.task.patterns == p->pattern_file) o.task.patterns = NULL; /* the first model's own */
     if (!p->o.n_ensemble) return true;
+    if (p->o.base || p->o.n_adapters)
+        return ses_fail(
+            e, SES_EUSAGE,
+            "ensemble: base and adapters do not apply to several models; name folders of adapters "
+            "as models, they know their base");
     if (!p->task->combine)
         return ses_fail(e, SES_EUNSUPPORTED, "ensemble: the task %s has no probabilities to average",
                         p->task->name);
@@ -79,18 +84,18 @@ static bool open_members(ses_predictor *p, ses_err *e)
 /* The folder has patterns, so that its masked LM classifies texts. */
 static bool use_patterns(ses_predictor *p, ses_err *e)
 {
-    if (p->task != &ses_finetune_task_classify) return true;
+    if (!p->task->by_patterns) return true;
     p->pattern_file = ses_path_join(p->dir, SES_PATTERN_FILE, e);
     if (!p->pattern_file || !ses_path_exists(p->pattern_file)) return p->pattern_file != NULL;
     p->o.task.patterns = p->pattern_file;
-    p->task = &ses_finetune_task_by_cloze;
+    p->task = p->task->by_patterns;
     return true;
 }
 
 /* The labels of the patterns, if config.json has none. */
 static bool read_pattern_labels(ses_predictor *p, ses_err *e)
 {
-    if (p->task != &ses_finetune_task_by_cloze || p->has_label_names) return true;
+    if (!p->task->reads_patterns || p->has_label_names) return true;
     ses_patterns *x = ses_patterns_open(p->o.task.patterns, e);
     const char **name = x ? ses_alloc_array(x->n_verbalizers, sizeof *name, e) : NULL;
     for (size_t i = 0; name && i < x->n_verbalizers; i++) name[i] = x->verbalizer[i].label;

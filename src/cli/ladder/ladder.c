@@ -82,6 +82,7 @@ ses_finetune_options ses_ladder_options(const ses_ladder *l, const char *dir, in
     o.eval_examples = l->test;
     o.data = (ses_data_options){ .task = l->task };
     o.last_weights = l->last_weights;
+    if (l->last_weights) o.run.save_every = -1; /* nothing selects a checkpoint */
     o.run.output = dir;
     o.run.overwrite = true;
     o.run.seed = seed;
