@@ -131,7 +131,7 @@ static int64_t states(const ses_model *m, ses_device *dev, float *out)
     return n;
 }
 
-/* With rounding, the hidden states of a model are much closer to int8 inference than without. */
+/* Rounding brings the hidden states of a model much closer to int8 inference. */
 static void test_model(const char *dir, double limit)
 {
     static float plain[8192], rounded[8192], int8[8192];
