@@ -70,6 +70,8 @@ static const family families[] = {
 #define XLM \
     "\"emb_dim\": 20, \"n_layers\": 2, \"n_heads\": 4, \"n_langs\": 2, \"pad_index\": 0, \"init_std\": 0.3"
 #define TWO_HEADS "\"num_attention_heads\": 2, " /* an even head size */
+#define LOW_RANK(table, a, b, c) \
+    "\"sesame_low_rank\": {" table "\"weights\": {\"" a "\": 4, \"" b "\": 3, \"" c "\": 6}}"
 static const family heads_of_families[] = {
     { .type = "bert",
       .class_name = "BertLMHeadModel",
@@ -124,12 +126,34 @@ static const family heads_of_families[] = {
       .per_token = true,
       .settings = T5 ", \"feed_forward_proj\": \"gated-gelu\"" },
     { .type = "t5", .class_name = "T5ForQuestionAnswering", .settings = T5 },
+    /* factorized weights and token tables */
+    { .type = "bert",
+      .class_name = "BertForMaskedLM",
+      .per_token = true,
+      .settings = LOW_RANK("\"embeddings\": 5, ", "encoder.layer.0.attention.self.query",
+                           "encoder.layer.1.attention.output.dense", "encoder.layer.1.output.dense") },
+    { .type = "electra",
+      .class_name = "ElectraForSequenceClassification",
+      .settings = "\"embedding_size\": 12, " LOW_RANK(
+          "\"embeddings\": 7, ", "encoder.layer.0.intermediate.dense", "encoder.layer.0.attention.self.key",
+          "encoder.layer.0.attention.self.value") },
+    { .type = "modernbert",
+      .class_name = "ModernBertForMaskedLM",
+      .per_token = true,
+      .idle = "norm.bias",
+      .settings = TWO_HEADS LOW_RANK("\"embeddings\": 8, ", "layers.0.attn.Wqkv", "layers.1.mlp.Wi",
+                                     "layers.1.mlp.Wo") },
+    { .type = "gpt2",
+      .class_name = "GPT2LMHeadModel",
+      .per_token = true,
+      .settings = GPT2 ", " LOW_RANK("", "h.0.attn.c_attn", "h.1.mlp.c_fc", "h.1.mlp.c_proj") },
 };
 #undef GPT2
 #undef BART
 #undef T5
 #undef XLM
 #undef TWO_HEADS
+#undef LOW_RANK
 
 /* free with ses_json_free */
 static inline ses_json_doc *family_config(const family *f, ses_err *e)

@@ -139,17 +139,12 @@ static void same_plain(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses
     fence_free(&f);
 }
 
-/* no_dot: without dot products of bytes, even if the processor has them. */
-static void run_i8(ses_exec *x, const ses_kernels *k, const problem *p, bool no_dot)
+/* The product with these packed weights, and with every epilogue. */
+static void run_packed(ses_exec *x, const ses_kernels *k, const problem *p, const char *packed)
 {
-    fence fp = { 0 }, fq = { 0 }, fs = { 0 };
-    size_t bytes = (size_t)k->gemm_i8_pack_size(p->n, p->k), rows = (size_t)(p->m * ses_quad_count(p->k) * 4);
-    char *packed = (char *)fence_floats(&fp, (bytes + 3) / 4);
-    uint8_t *q = (uint8_t *)fence_floats(&fq, rows / 4);
-    float *scale = fence_floats(&fs, (size_t)p->m);
-    k->gemm_i8_pack(x, packed, p->b, 1, p->k, p->n, p->k);
-    if (no_dot && *(int32_t *)packed == 1) memset(packed, 0, sizeof(int32_t)); /* 2: another layout */
-    ses_i8_rows a = { q, scale };
+    fence fq = { 0 }, fs = { 0 };
+    size_t rows = (size_t)(p->m * ses_quad_count(p->k) * 4);
+    ses_i8_rows a = { (uint8_t *)fence_floats(&fq, rows / 4), fence_floats(&fs, (size_t)p->m) };
     k->quantize_rows(x, a, p->a, p->m, p->k);
     ses_gemm g = product(p, packed, SES_I8);
     k->gemm_i8(x, &g, 1, a, NULL);
@@ -158,7 +153,19 @@ static void run_i8(ses_exec *x, const ses_kernels *k, const problem *p, bool no_
     same_plain(x, k, &g, a);
     same_normed(x, k, &g, a);
     same_groups(x, k, &g, a);
-    fence_free(&fp), fence_free(&fq), fence_free(&fs);
+    fence_free(&fq), fence_free(&fs);
+}
+
+/* no_dot: without dot products of bytes, even if the processor has them. */
+static void run_i8(ses_exec *x, const ses_kernels *k, const problem *p, bool no_dot)
+{
+    fence fp = { 0 };
+    size_t bytes = (size_t)k->gemm_i8_pack_size(p->n, p->k);
+    char *packed = (char *)fence_floats(&fp, (bytes + 3) / 4);
+    k->gemm_i8_pack(x, packed, p->b, 1, p->k, p->n, p->k);
+    if (no_dot && *(int32_t *)packed == 1) memset(packed, 0, sizeof(int32_t)); /* 2: another layout */
+    run_packed(x, k, p, packed);
+    fence_free(&fp);
 }
 
 static double largest(const float *a, int64_t n)

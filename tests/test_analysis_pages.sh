@@ -1,5 +1,5 @@
 #!/bin/sh
-# One page of every analysis in a real browser (tests/test_analysis_pages.py); skipped without chromium, its
+# One page of every analysis and of compress in a real browser (tests/test_analysis_pages.py); skipped without chromium, its
 # driver, python3-selenium or the bundled models. axe-core as in tests/test_web.sh.
 # Usage: test_analysis_pages.sh BUILD_DIR, from the source folder.
 set -u
@@ -41,6 +41,9 @@ make tree probe tree -m $bert "$tmp/s.conllu" "$tmp/s.conllu" --rank 4 --tree-ep
 for name in $(sed -n 's/^SES_ANALYSIS([a-z]*, "\([a-z]*\)".*/\1/p' src/analysis/analyses.def); do
     that "a page of $name" '[ -s "$pages/$name.html" ]'
 done
+"$sesame" compress sesame-sentiment --task classify --eval "$tmp/t.tsv" --labels 0=negative,1=positive --methods int8 \
+    --rounds 1 --bootstrap 50 -o "$tmp/compress" >"$tmp/out" 2>"$tmp/err" && cp "$tmp/compress/compress.html" "$pages/compress.html"
+that "the page of compress" '[ -s "$pages/compress.html" ]'
 axe=$tmp/axe.min.js
 "$python" - "$axe" "$build"/axe/*.whl <<'EOF' || axe=-
 import importlib.util, pathlib, sys, zipfile

@@ -3,6 +3,7 @@
 #include "base/rng.h"
 #include "check.h"
 #include "train/distill.h"
+#include "train/distill/student_config.h"
 #include "train/objective/objective_mix.h"
 
 #include <math.h>
@@ -280,7 +281,7 @@ static void test_begin(ses_device *dev)
     ses_err e = { 0 };
     size_t copied = 0;
     if (open_pair(&p, "BertForMaskedLM", true, 16, VOCAB, dev, &e)) {
-        CHECK_MSG(ses_student_init(p.student, p.teacher, &copied, &e), "%s", e.msg);
+        CHECK_MSG(ses_student_init(p.student, p.teacher, NULL, &copied, &e), "%s", e.msg);
         CHECK(copied == ses_store_count(ses_model_store(p.student)));
         static const char *const same[][2] = { { "embed.token", "embed.token" },
                                                { "layer.0.ffn.up.weight", "layer.0.ffn.up.weight" },

@@ -102,14 +102,16 @@ static void test_fields(void)
 {
     ses_err e = { 0 };
     refuse("[]", "an array, expected an object");
-    refuse("{}", "the field \"task\" is missing; fields are task, output_type, ");
+    refuse("{}", "the field \"task\" (or \"name\") is missing; fields are task, output_type, ");
     refuse("{\"task\": \"t\"}", "the field \"output_type\" is missing");
     refuse("{\"task\": \"t\", \"output_type\": \"choice\"}",
            "unknown output_type \"choice\"; choose one of multiple_choice");
-    refuse("{\"task\": \"t\", \"output_type\": \"loglikelihood\"}", "the field \"doc_to_text\" is missing");
-    refuse("{" CHOICE "\"doc_to_choice\": [\"a\"]}", "the field \"doc_to_target\" is missing");
+    refuse("{\"task\": \"t\", \"output_type\": \"loglikelihood\"}",
+           "the field \"doc_to_text\" (or \"template\") is missing");
+    refuse("{" CHOICE "\"doc_to_choice\": [\"a\"]}",
+           "the field \"doc_to_target\" (or \"target\") is missing");
     refuse("{" CHOICE "\"doc_to_target\": 0}",
-           "the field \"doc_to_choice\" is missing, which multiple_choice needs");
+           "the field \"doc_to_choice\" (or \"choices\") is missing, which multiple_choice needs");
     refuse("{" CHOICE "\"doc_to_target\": 0, \"doc_to_choice\": []}", "\"doc_to_choice\" is empty");
     refuse("{" CHOICE "\"doc_to_target\": 2, \"doc_to_choice\": [\"a\", \"b\"]}",
            "is 2, but there are 2 choices");
@@ -143,6 +145,33 @@ static void test_fields(void)
         CHECK(t->target_delimiter.n == 1 && t->fewshot_delimiter.n == 2);
     }
     ses_eval_task_free(t);
+}
+
+/* Plain names of the harness's fields. */
+static void test_plain_names(void)
+{
+    ses_err e = { 0 };
+    ses_eval_task *t =
+        parse("{\"name\": \"t\", \"output_type\": \"multiple_choice\", \"template\": \"a {b}\", "
+              "\"choices\": [\"no\", \"yes\"], \"target\": 1}",
+              &e);
+    if (CHECK_MSG(t, "%s", e.msg)) {
+        CHECK_STR(t->name, "t");
+        CHECK(t->n_choices == 2 && t->target_index == 1 && t->text.n);
+        CHECK_STR(ses_eval_task_field(t, "doc_to_target"), "target");
+        CHECK_STR(ses_eval_task_field(t, "doc_to_count"), "doc_to_count");
+    }
+    ses_eval_task_free(t);
+    refuse("{\"task\": \"t\", \"name\": \"t\"}",
+           "\"name\" and \"task\" are the same field: give one of them");
+    refuse("{\"doc_to_text\": \"a\", \"template\": \"a\"}",
+           "\"template\" and \"doc_to_text\" are the same field");
+    refuse("{\"choices\": [\"a\"], \"doc_to_choice\": [\"a\"]}",
+           "\"choices\" and \"doc_to_choice\" are the same field");
+    refuse("{\"target\": 0, \"doc_to_target\": null}", "\"target\" and \"doc_to_target\" are the same field");
+    refuse("{" CHOICE "\"target\": 2, \"choices\": [\"a\", \"b\"]}",
+           "\"target\" is 2, but there are 2 choices");
+    refuse("{" CHOICE "\"target\": 2, \"choices\": []}", "\"choices\" is empty");
 }
 
 /* ---- documents ---- */
@@ -248,6 +277,7 @@ int main(void)
     test_templates();
     test_wikitext();
     test_fields();
+    test_plain_names();
     test_documents();
     test_examples();
     test_context();

@@ -101,6 +101,7 @@ for k in ia3 prompt prefix bottleneck; do
     [ $k = bottleneck ] && cp "$tmp/$k"/head_config.json "$tmp/$k"/model_head* "$tmp/only-$k"
     ok "$k of another model" exits 3 "$sesame" text-classification -m "$tmp/narrow" --adapter "$tmp/only-$k" "it was bad"
     ok "$k: names tensor and shape" err_has 'tensor.*\(shape\|must be\) \['
+    ok "$k: names the adapter" err_has "the adapter .*only-$k does not fit this model"
 done
 head -c 200 "$tmp/prefix/$peft" >"$tmp/bare/$peft"
 ok "a truncated file" exits 3 "$sesame" eval "$tmp/bare" "$tmp/dev.tsv" --task classify

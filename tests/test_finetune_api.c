@@ -155,6 +155,16 @@ static void predictor_labels(ses_device *dev)
     CHECK(!ses_predictor_open(path("memory"), &o, dev, &e) && e.code == SES_EUSAGE &&
           strstr(e.msg, "set a task"));
     o.data.task = "classify";
+    const char *dirs[] = { path("memory") };
+    o.ensemble = o.adapters = dirs, o.n_ensemble = o.n_adapters = 1;
+    e = (ses_err){ 0 };
+    CHECK_MSG(!ses_predictor_open(path("memory"), &o, dev, &e) &&
+                  strstr(e.msg, "name folders of adapters as models"),
+              "%s", e.msg);
+    o.n_adapters = 0, o.base = dirs[0];
+    e = (ses_err){ 0 };
+    CHECK(!ses_predictor_open(path("memory"), &o, dev, &e) && e.code == SES_EUSAGE);
+    o.n_ensemble = 0, o.base = NULL;
     static const char *const sets[] = { "pos|neg|city", "neg|pos", "city|pos|dog" };
     ses_example_input in = { .text = "the film was good .", .label = "pos" };
     for (size_t i = 0; i < SES_LEN(sets); i++) {

@@ -120,6 +120,7 @@ two="--train $tmp/train.tsv --task classify --train $tmp/tags --task tag"
         --task classify --train "$tmp/train.tsv" --task tag --train "$tmp/tags"
     bad "twice in the second" 2 '--task is given twice for one --train' $two --task answer
     bad "alpha" 2 '--mix-alpha' $two --mix-alpha 1.5
+    bad "alpha of one data set" 2 'mix-alpha mixes several data sets: repeat train' --train "$tmp/train.tsv" --task classify --mix-alpha 0.5
     bad "one evaluation of two" 2 'set an evaluation file for each data set, or for none' $two --eval "$tmp/tags"
     bad "a teacher" 2 'leave out a teacher' $two --teacher "$tmp/whole/classify"
     ok "an adapter" exits 2 "$sesame" finetune --model "$tmp/whole/classify" --adapter bitfit $two -o "$tmp/bad"

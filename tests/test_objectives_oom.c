@@ -3,6 +3,7 @@
 
 #include "objective_runs.h"
 #include "train/distill.h"
+#include "train/distill/student_config.h"
 
 static bool run(void *ctx, ses_err *e)
 {
@@ -27,11 +28,11 @@ static bool teach(void *ctx, ses_err *e)
     ses_tape *t = NULL;
     ses_distill *d = NULL;
     ses_distill_options o = {
-        .temperature = 2, .soft = 1, .hard = 1, .cosine = 1, .hidden = 1, .attention = 1
+        .temperature = 2, .soft = 1, .hard = 1, .cosine = 1, .hidden = 1, .attention = 1, .relation = 1
     };
     size_t copied;
     bool ok = run_open(&student, ctx, 1, 1, e) && run_open(&teacher, ctx, 1, 1, e) &&
-              ses_student_init(student.model, teacher.model, &copied, e);
+              ses_student_init(student.model, teacher.model, NULL, &copied, e);
     if (ok) d = ses_distill_new(&o, student.model, teacher.model, e);
     if (d && ses_objective_mix_set_teacher(student.mix, d, e))
         t = ses_tape_new(student.dev, &(ses_tape_options){ .record = true }, e);

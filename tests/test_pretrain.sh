@@ -90,6 +90,10 @@ gives 0 -c "$tmp/c" --tokenizer "$tmp/t.json" -p gpt2 --set n_embd=32 --set n_la
     --objective clm --steps 6 -o "$tmp/gpt"
 out_has 'GPT2LMHeadModel'
 gives 0 $common --teacher "$tmp/a" --from-teacher --set num_hidden_layers=1 --cosine-weight 1 --steps 6 -o "$tmp/taught"
+gives 0 -c "$tmp/c" --threads 2 --teacher "$tmp/a" --student-layers 1 --soft-weight 0 --hard-weight 0 --relation-weight 1 --steps 6 -o "$tmp/related"
+if grep -q '"num_hidden_layers": 1' "$tmp/related/config.json"; then pass; else fail 'layers of the student'; fi
+gives 2 -c "$tmp/c" --student-layers 1 -o "$tmp/x"
+err_has 'need a teacher'
 gives 3 $common --set vocab_size=300 --teacher "$tmp/a" --steps 6 -o "$tmp/x"
 err_has 'vocab'
 gives 0 $common --max-time 2s -o "$tmp/time"

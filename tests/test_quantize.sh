@@ -67,6 +67,28 @@ ok "convert back to f32" exits 0 "$sesame" convert "$tmp/tables" "$tmp/wide" --d
 ok "same result" sh -c "[ \"\$(cut -c1-40 '$tmp/alone')\" = \"\$(cut -c1-40 '$tmp/again')\" ]"
 ok "int8 embeddings require int8" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype f16 --embeddings int8
 
+# Pruned blocks of four inputs. The score is that of the written model.
+ok "half of the blocks" exits 0 "$sesame" quantize "$tmp/one" "$tmp/sparse" --dtype int8 --sparse 0.5 --task classify \
+    --eval "$tmp/dev.tsv" --max-drop 100 --json
+ok "zero blocks" grep -q '"zero_blocks": 0.50*[0-9]*, ' "$tmp/out"
+quantized=$(score quantized "$tmp/out")
+ok "eval of sparse weights" exits 0 "$sesame" eval "$tmp/sparse" "$tmp/dev.tsv" --task classify --json
+ok "its score" test "$(score eval_accuracy "$tmp/out")" = "$quantized"
+ok "saved again" exits 0 "$sesame" convert "$tmp/sparse" "$tmp/sparse2" --dtype int8 --json
+ok "the zeros stay" grep -q '"zero_blocks": 0.50*[0-9]*, ' "$tmp/out"
+ok "the same bytes" cmp -s "$tmp/sparse/model.sesame-int8" "$tmp/sparse2/model.sesame-int8"
+ok "all as text" exits 0 "$sesame" quantize "$tmp/one" "$tmp/sparse3" --dtype int8 --sparse 0.9
+ok "the share" grep -q '^Sparse  *89.9 % of the blocks of four inputs are 0' "$tmp/out"
+ok "sparse requires int8" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype f16 --sparse 0.5
+ok "all blocks" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype int8 --sparse 1
+ok "too large a drop" exits 3 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype int8 --sparse 0.99 --task classify \
+    --eval "$tmp/dev.tsv" --max-drop 0
+ok "not written" test ! -e "$tmp/no"
+ok "its advice" err_has 'try a smaller --sparse'
+ok "a new folder" exits 2 "$sesame" quantize "$tmp/one" "$tmp/sparse" --dtype int8 --sparse 0.5 --task classify \
+    --eval "$tmp/dev.tsv" --overwrite
+ok "its reason" err_has 'sparse exists: --sparse with --eval measures the written model'
+
 ok "back to f32" exits 0 "$sesame" convert "$tmp/int8" "$tmp/back" --dtype f32
 ok "eval reads it" exits 0 "$sesame" eval "$tmp/back" "$tmp/dev.tsv" --task classify --json
 ok "accuracy" above "$(score eval_accuracy "$tmp/out")" 0.95

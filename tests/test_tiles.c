@@ -69,8 +69,12 @@ static void test_products(ses_exec *x)
     for (size_t i = 0; i < SES_LEN(m); i++)
         for (size_t j = 0; j < SES_LEN(n); j++) product_case(x, m[i], n[j], k[(i * 3 + j) % SES_LEN(k)]);
     product_case(x, 70, 96, 768);
-    product_case(x, 600, 96, 70);  /* chunks of several blocks of rows */
-    product_case(x, 70, 8200, 33); /* rows that leave room for one block only */
+    static const int rows[] = { 9, 17, 37, 70, 200 }; /* A is copied: k <= 1,024, four panels or more */
+    for (size_t i = 0; i < SES_LEN(rows); i++) product_case(x, rows[i], 150 + 33 * (int)i, 64 * ((int)i + 1));
+    product_case(x, 72, 400, 1024);
+    product_case(x, 72, 130, 1088); /* too long to be copied */
+    product_case(x, 600, 96, 70);   /* chunks of several blocks of rows */
+    product_case(x, 70, 8200, 33);  /* rows that leave room for one block only */
 }
 
 int main(void)

@@ -173,6 +173,20 @@ typedef struct ses_finetune_data_set {
     const char *command_options; /* for run.json of its folder, see ses_finetune_options; or NULL */
 } ses_finetune_data_set;
 
+/* Early exit (docs/COMPRESSION.md): classifiers after inner layers. Task classify, encoders only. */
+enum {
+    SES_TRAIN_EXITS_AUTO,  /* jointly if the model has exits for the task, else none */
+    SES_TRAIN_EXITS_NONE,  /* the saved model has none */
+    SES_TRAIN_EXITS_JOINT, /* with the model */
+    SES_TRAIN_EXITS_FROZEN /* alone: the model and its own classifier stay as they are */
+};
+typedef struct ses_exit_options {
+    int train;          /* SES_TRAIN_EXITS_* */
+    const char *layers; /* "3,6,9": after these layers, from 1; NULL: after all but the last */
+    int head;           /* 0: dense layer, tanh and scores; 1: scores only */
+    int targets;        /* 0: labels; 1, frozen only: probabilities of the last layer (FastBERT) */
+} ses_exit_options;
+
 typedef struct ses_finetune_options {
     const char *model;  /* folder or name of the pretrained model, see ses_model_resolve */
     const char *config; /* instead of model: random weights by a config.json, or a preset ("bert-mini") */
@@ -238,6 +252,10 @@ typedef struct ses_finetune_options {
     /* Pruning during training. Rows and heads that become empty are removed from the model that is written.
      */
     ses_pruning_options pruning;
+    ses_exit_options exits;
+    /* Quantization-aware training: dense layers compute with the rounding of int8 products. The saved weights
+     * are f32; quantized to int8 they give the scores of this run. */
+    bool quantize_aware;
 } ses_finetune_options;
 
 /* The settings of `sesame finetune` without options: three epochs of AdamW, batches of 32, learning rate
@@ -271,6 +289,11 @@ typedef struct ses_eval_report {
     size_t n_labels;
     int64_t *confusion; /* [n_labels, n_labels]: true label, predicted label; NULL: the task has no labels */
     double level;       /* level of the confidence intervals; 0: no intervals */
+    /* Texts that may leave early (exit): texts by the number of layers they passed, [n_layers + 1], and the
+     * mean; NULL and 0: none may. */
+    int64_t *exit_counts;
+    size_t n_layers;
+    double mean_layers;
 } ses_eval_report;
 
 /* Frees the contents of a report and zeroes it. A zeroed report is fine. */
@@ -298,6 +321,7 @@ typedef struct ses_prediction {
     const char *text; /* answer, rewrite, choose: the text; "" : no answer */
     double nll;       /* continue: negative log likelihood */
     int64_t n_tokens; /* continue: predicted tokens */
+    int64_t layers;   /* classify with exit: layers the text has passed */
 } ses_prediction;
 
 /* Number of predictions: the examples; of joined texts (continue): the blocks. */
@@ -386,6 +410,8 @@ typedef struct ses_predictor_options {
     size_t n_ensemble;
     const char *const *adapters; /* further adapter folders: see ses_model_options; needed while opening */
     size_t n_adapters;
+    const char
+        *exit; /* texts leave early by this rule, as "entropy:0.3": see sesame/exits.h; NULL: none do */
 } ses_predictor_options;
 
 /* The settings of `sesame eval` without options. A value: nothing to free; cannot fail. */
@@ -427,6 +453,10 @@ ses_predictions *ses_predictor_predict_examples(ses_predictor *p, const ses_exam
 
 /* The labels of the model, a set without examples; NULL: the task or the model has none. Borrowed from p. */
 const ses_examples *ses_predictor_labels(const ses_predictor *p);
+/* Changes the rule by which texts leave early; rule NULL: none do. */
+bool ses_predictor_set_exit(ses_predictor *p, const char *rule, ses_err *e);
+/* Exits of the model before its last layer; 0 also before the first evaluation or prediction. */
+int64_t ses_predictor_exit_count(const ses_predictor *p);
 /* Name of the score that compares models of the task: "accuracy". A static string. */
 const char *ses_predictor_metric(const ses_predictor *p);
 

@@ -9,6 +9,7 @@
 #define SESAME_MODEL_H
 
 #include "sesame/batch.h"
+#include "sesame/exits.h"
 #include "sesame/hooks.h"
 #include "sesame/json.h"
 #include "sesame/store.h"
@@ -227,6 +228,10 @@ typedef struct ses_output_request {
     bool capture_gradients; /* recording tape: ses_backward keeps the gradients of these outputs and of
                                hidden_states, see ses_tape_read_grad */
     const ses_edits *edits; /* NULL: none */
+    /* Classifiers with exits, inference only: texts leave by this rule. The scores of a text come from its
+     * exit; the output "exit_layers" [seqs, 1] has the number of layers each text has passed. Hidden states,
+     * attentions, captures and edits cannot be requested at the same time. NULL: all layers. */
+    const ses_exit_policy *exit;
 } ses_output_request;
 
 /* Runs the model on a tape of its device. request NULL: only the loss. *out is valid if the call succeeds.

@@ -76,6 +76,7 @@ typedef struct ses_result_row {
     size_t n_logprobs;
     const ses_token_logprob *prompt_logprobs; /* the same with "prompt_logprobs", in the first row */
     size_t n_prompt_logprobs;
+    int64_t layers; /* text-classification with "exit": layers that the text has passed */
 } ses_result_row;
 
 typedef struct ses_result {

@@ -38,6 +38,7 @@
 #include "sesame/device.h"
 #include "sesame/err.h"
 #include "sesame/examples.h"
+#include "sesame/exits.h"
 #include "sesame/export.h"
 #include "sesame/finetune.h"
 #include "sesame/generate.h"

@@ -30,6 +30,9 @@ typedef struct ses_tensor {
     int64_t capacity; /* elements of its buffers, zeros past the last one; 0: as many as the tensor has */
     ses_pack *pack;   /* packed copy of a constant weight; NULL: none */
     const ses_i8_rows *i8_rows; /* NULL, or quantized rows, which only products with int8 weights read */
+    /* A weight: products round it and their other operand as int8 products do, and gradients pass unchanged
+     * (quantization-aware training). */
+    bool rounds_i8;
 } ses_tensor;
 
 /* Shape functions. A NULL tensor has 0 axes, elements, rows and columns, and equals no shape. */

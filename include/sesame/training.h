@@ -57,23 +57,44 @@ typedef struct ses_training_options {
     double co2_per_kwh; /* grams of CO2 per kWh */
 } ses_training_options;
 
-/* Knowledge distillation (Hinton et al. 2015; DistilBERT, Sanh et al. 2019; TinyBERT, Jiao et al. 2020):
+/* Knowledge distillation (Hinton et al. 2015; DistilBERT, Sanh et al. 2019; TinyBERT, Jiao et al. 2020;
+ * MiniLM, Wang et al. 2020, 2021):
  *   loss = soft T^2 KL(teacher / T || student / T) + hard (loss of the labels)
  *        + cosine (1 - cos of the last hidden states)
  *        + hidden (squared error of hidden states, layer by layer)
- *        + attention (squared error of attention scores, layer by layer) */
+ *        + attention (squared error of attention scores, layer by layer)
+ *        + relation (KL of the relations of tokens, of one layer) */
 typedef struct ses_distill_options {
     double temperature; /* T */
     double soft, hard, cosine, hidden, attention;
+    /* Relations: softmax(a b' / sqrt(d)) over the tokens of a text, with d columns per relation head, in the
+     * student's last layer and a layer of the teacher. Neither widths nor heads need to be equal. */
+    double relation;
+    const char *relations;  /* "qq,kk,vv" or some of attention, qq, kk, vv; NULL: "qq,kk,vv" (MiniLMv2) */
+    int64_t relation_heads; /* must divide both widths; 0: the teacher's heads */
+    int64_t teacher_layer;  /* counted from 1; 0: the last */
 } ses_distill_options;
+
+/* A student made from the teacher's config.json: the sizes that are not 0 replace the teacher's. */
+typedef struct ses_student_options {
+    int64_t layers, hidden; /* hidden: width */
+    int64_t heads;          /* 0: heads of the teacher's size */
+    int64_t ffn;            /* width of feed-forward blocks; 0: in proportion to hidden */
+    /* Layers of the teacher that the student starts with: "even" (spread evenly), "bottom", "top", "none", or
+     * their numbers, counted from 1: "1,4,8,12". NULL: "even". */
+    const char *copy;
+} ses_student_options;
 
 typedef struct ses_teacher_options {
     const char *model; /* folder of the teacher; NULL: no distillation */
-    bool init_student; /* start from the teacher's weights that fit, its layers spread evenly */
+    bool init_student; /* start from the teacher's weights that fit, its layers chosen by student.copy */
     ses_distill_options distill;
     /* [n_more] further teachers: the student learns the mean of the probabilities of all (soft only). */
     const char *const *more;
     size_t n_more;
+    /* If a size is set, it makes the student, instead of another model or config: the tokenizer is the
+     * teacher's, and weights that fit are copied unless copy is "none". */
+    ses_student_options student;
 } ses_teacher_options;
 
 typedef enum {

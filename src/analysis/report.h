@@ -84,6 +84,18 @@ typedef struct ses_figure_points {
 } ses_figure_points;
 ses_figure *ses_report_scatter(ses_report *r, const char *title, const ses_figure_points *p);
 
+/* Score against cost, lower cost is better: named points, a line through the ones on the front. */
+typedef struct ses_figure_tradeoff {
+    int64_t n;
+    const double *x, *y; /* cost, score: finite */
+    const char *const *name;
+    const bool *on_front;
+    int64_t original, chosen; /* index; -1: none */
+    double limit;             /* the least score allowed, a dashed line; NaN: none */
+} ses_figure_tradeoff;
+ses_figure *ses_report_tradeoff(ses_report *r, const char *title, const char *x_label, const char *y_label,
+                                const ses_figure_tradeoff *t);
+
 /* Small maps of weights in rows and columns: every head of every layer. */
 typedef struct ses_figure_thumbnails {
     int64_t rows, cols, map_rows, map_cols;

@@ -25,6 +25,7 @@ typedef struct ses_exec {
      * and sum in f32. Only ref and the levels with bf16 products honour it, see ses_isa_has_bf16. */
     bool bf16;
     ses_blocks blocks; /* block sizes of CPU kernels */
+    bool dense_i8;     /* int8 weights are never packed in the sparse form, for comparisons */
 } ses_exec;
 
 /* Destination of an output or gradient. data NULL: not computed. accumulate: add to the present values.
@@ -88,6 +89,15 @@ struct ses_i8_rows {
     uint8_t *q;
     ses_real *scale;
 };
+
+/* B of gemm_i8 before it is packed: B(p, j) = b[p * b_row + j * b_col], to be quantized, or such int8 numbers
+ * with one scale per column. */
+typedef struct ses_i8_weight {
+    const ses_real *b;
+    const int8_t *bytes; /* NULL: use b */
+    const float *scale;  /* [n], of bytes */
+    int64_t b_row, b_col, n, k;
+} ses_i8_weight;
 
 /* Row-wise epilogue of gemm_i8, applied while the rows are cached: layer norm or gated unit, then
  * quantization. */

@@ -311,7 +311,8 @@ bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config
         !read_crf(config, c, e))
         return false;
     return (!d->post_read || d->post_read(c, config, e)) && check(c, e) &&
-           ses_pruned_heads_read(d, config, c, e) && ses_ffn_widths_read(d, config, c, e);
+           ses_pruned_heads_read(d, config, c, e) && ses_ffn_widths_read(d, config, c, e) &&
+           ses_low_rank_read(d, config, c, e) && ses_exits_read(config, c, e);
 }
 
 const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *config, const char *name,

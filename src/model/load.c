@@ -325,9 +325,10 @@ static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool 
 
 static bool load_all(ses_model *m, const ses_model_options *o, bool *used, ses_err *e)
 {
-    for (size_t i = 0; i < ses_store_count(m->store); i++)
-        if (!load_param(m, i, o, used, e)) return false;
-    return !m->adapter || ses_adapter_merge(m->adapter, m, o, e);
+    bool ok = true;
+    for (size_t i = 0; ok && i < ses_store_count(m->store); i++) ok = load_param(m, i, o, used, e);
+    ok = ok && (!m->adapter || ses_adapter_merge(m->adapter, m, o, e));
+    return ok || ses_adapter_wrap_misfit(m->adapter, e);
 }
 
 /* Lists the newly initialized parameters by their transformers names. */

@@ -89,7 +89,7 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     if (m->class->decoder_only) m->c.lm.final_logits_bias = false;
     m->store = ses_store_new(m->dev, e);
     if (m->store && m->adapter) ses_adapter_begin(m->adapter, m);
-    if (!m->store || !declare_stacks(m, e)) return false;
+    if (!m->store || !ses_low_rank_begin(m, e) || !declare_stacks(m, e)) return false;
     if (m->adapter && !ses_adapter_stacks(m->adapter, m, e)) return false;
     m->first_head_param = ses_store_count(m->store);
     if (m->c.pooler.present && !m->c.pooler.no_dense)
@@ -104,7 +104,9 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     if (n) m->choice = m->c.custom_head.choice;
     if (!ses_layer_choice_check(&m->c, m->stack[has_decoder(m)].depth, e)) return false;
     for (size_t i = 0; i < n; i++) use[i].head->add(&m->head[i], m->store, &m->c, projection);
+    if (!ses_model_add_exits(m, e)) return false;
     if (m->adapter && !adapter_head && !ses_adapter_end(m->adapter, m, e)) return false;
+    if (!ses_low_rank_end(m, e)) return false;
     ses_store_keep_16bit(m->store, m->first_head_param);
     if (m->adapter && !ses_adapter_check_disjoint(m->adapter, m, e)) return false;
     return ses_store_ok(m->store, e);
@@ -283,6 +285,7 @@ ses_model *ses_model_hidden_view(const ses_model *m, bool encoder_only, ses_err 
     v->c.pooler.present = false;
     v->scalar_mix = (ses_scalar_mix){ 0 };
     v->choice.n = 0;
+    v->exits.n = 0;
     if (has_decoder(m) && !whole) {
         v->c = *m->stack[0].c;
         v->stack[0].outputs = "";
@@ -299,6 +302,7 @@ void ses_model_free(ses_model *m)
         return;
     }
     for (size_t i = 0; i < SES_LEN(m->stack); i++) ses_stack_free(&m->stack[i]);
+    ses_exits_free(&m->exits);
     ses_store_free(m->store);
     ses_safetensors_free(m->file);
     ses_adapter_free(m->adapter);
@@ -309,6 +313,16 @@ void ses_model_free(ses_model *m)
     ses_free(m);
 }
 
+/* May texts leave this pass? */
+static bool exits_are_used(const ses_model *m, const ses_output_request *r) { return r->exit && m->exits.n; }
+
+/* Do the exits contribute to the loss of this pass? */
+static bool trains_exits(const ses_model *m, const ses_forward_ctx *p)
+{
+    bool records = ses_tape_recording(p->tape) || m->exits.loss == SES_EXITS_FROZEN;
+    return m->exits.n && m->exits.loss != SES_EXITS_KEEP && records && p->batch->labels;
+}
+
 /* Runs the stacks and the pooler: the input of the heads. */
 static ses_state run_stacks(const ses_model *m, ses_forward_ctx *p)
 {
@@ -316,10 +330,13 @@ static ses_state run_stacks(const ses_model *m, ses_forward_ctx *p)
     int64_t depth = m->stack[has_decoder(m)].depth;
     size_t n;
     const ses_head_use *use = head_uses(m, &n);
-    if (m->scalar_mix.weight || m->choice.n)
+    if (m->scalar_mix.weight || m->choice.n || trains_exits(m, p))
         p->layer = ses_tape_host_alloc(p->tape, (size_t)(m->stack[0].depth + m->stack[1].depth) + 1,
                                        sizeof *p->layer);
-    ses_used_rows_select(p, has_decoder(m) ? &p->target : &p->in, use, n);
+    if (exits_are_used(m, p->request))
+        ses_exits_begin(p, &m->exits, p->request->exit, use, n); /* selects rows before the last layer */
+    else
+        ses_used_rows_select(p, has_decoder(m) ? &p->target : &p->in, use, n);
     if (p->batch->ids) /* otherwise a cache holds the encoder's keys and values */
         at.x = ses_stack_run(&m->stack[0], p, &p->in, NULL);
     else if (p->batch->encoder_states)
@@ -334,11 +351,33 @@ static ses_state run_stacks(const ses_model *m, ses_forward_ctx *p)
     if (m->choice.n && p->layer) at.x = ses_layer_choice_run(&m->choice, p->tape, p->layer, depth);
     if (m->scalar_mix.weight && p->layer)
         at.x = ses_scalar_mix_run(&m->scalar_mix, p->tape, p->layer, depth + 1);
-    if (m->c.pooler.present) {
+    if (m->c.pooler.present && at.seqs->seqs) { /* 0: all texts have left */
         ses_tensor *first = ses_summary_first(p, &at);
         at.pooled = m->pooler.w ? ses_dense_run(p->tape, m->pooler, first, m->c.pooler.act) : first;
     }
     return at;
+}
+
+/* Runs the heads; the sum of their losses, NULL: none. */
+static ses_tensor *run_heads(const ses_model *m, ses_forward_ctx *p, const ses_state *at, ses_outputs *out)
+{
+    ses_tape *t = p->tape;
+    ses_tensor *loss = NULL;
+    size_t n;
+    const ses_head_use *use = head_uses(m, &n);
+    for (size_t i = 0; i < n && (!p->leaving || p->in.seqs); i++) { /* or all texts have left */
+        p->loss = NULL;
+        use[i].head->run(&m->head[i], &use[i], p, at);
+        ses_tape_wrap_error(t, "%s head", use[i].head->name);
+        if (!i && p->penalty && p->loss) p->loss = ses_add(t, p->loss, p->penalty);
+        const ses_output *y =
+            i ? NULL : ses_outputs_find(&(ses_outputs){ .item = p->item, .n = p->n }, use[i].output);
+        if (y && p->loss && trains_exits(m, p))
+            p->loss = ses_exits_train(&m->exits, &m->stack[0], p, y->tensor, p->loss, p->batch->labels);
+        out->head[i] = (ses_head_output){ use[i].head->name, use[i].output, p->loss };
+        loss = loss && p->loss ? ses_add(t, loss, p->loss) : loss ? loss : p->loss;
+    }
+    return loss;
 }
 
 bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, const ses_output_request *request,
@@ -348,32 +387,30 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
     if (!request) request = &loss_only;
     if (!ses_model_check_batch(m, b, e)) return false;
     if (!ses_model_check_hooks(m, b, request, e)) return false;
+    if (!ses_exits_check_request(m, t, b, request, e)) return false;
     if (b->cache && ses_tape_recording(t))
         return ses_fail(e, SES_EARG, "a recording tape cannot use a KV cache: it has no gradients");
     ses_virtual_batch v = { 0 };
     if (!ses_virtual_batch_make(m, t, &b, &request, &v, e)) return false;
     ses_forward_ctx p = { .tape = t, .c = &m->c, .input_c = m->stack[0].c, .batch = b, .request = request };
+    const int32_t *labels = b->labels;
+    ses_batch unlabeled = *b;
+    unlabeled.labels = NULL, unlabeled.targets = NULL;
+    if (exits_are_used(m, request)) p.batch = &unlabeled; /* the loss is computed when all texts have left */
     p.virtual_rows = v.virtual_rows;
     p.in_shift = m->stack[0].virt.keys ? m->stack[0].virt.tokens : 0;
     p.target_shift = m->stack[1].virt.keys ? m->stack[1].virt.tokens : 0;
     ses_forward_begin(&p, 14 * (size_t)m->stack[0].depth + 13 * (size_t)m->stack[1].depth + 16);
     ses_state at = run_stacks(m, &p);
     size_t n;
-    const ses_head_use *use = head_uses(m, &n);
+    head_uses(m, &n);
     ses_axis axis = at.seqs == &p.in ? SES_PER_TOKEN : SES_PER_TARGET;
     ses_tensor *last = n ? NULL : ses_state_requested(&p, &at, &axis);
     if (last) ses_forward_output(&p, axis, last, "last_hidden_state");
     if (!n && at.pooled) ses_forward_output(&p, SES_PER_SEQUENCE, at.pooled, "pooler_output");
     *out = (ses_outputs){ .heads = n };
-    ses_tensor *loss = NULL;
-    for (size_t i = 0; i < n; i++) {
-        p.loss = NULL;
-        use[i].head->run(&m->head[i], &use[i], &p, &at);
-        ses_tape_wrap_error(t, "%s head", use[i].head->name);
-        if (!i && p.penalty && p.loss) p.loss = ses_add(t, p.loss, p.penalty);
-        out->head[i] = (ses_head_output){ use[i].head->name, use[i].output, p.loss };
-        loss = loss && p.loss ? ses_add(t, loss, p.loss) : loss ? loss : p.loss;
-    }
+    ses_tensor *loss = run_heads(m, &p, &at, out);
+    if (p.leaving) ses_exits_finish(m, &p, out, labels), loss = out->head[0].loss;
     if (v.tokens) ses_virtual_batch_shrink(&v, t, p.item, p.n);
     out->loss = loss, out->item = p.item, out->n = p.n, out->mem_cu_seqlens = p.mem_cu_seqlens;
     bool ok = ses_tape_ok(t, e);

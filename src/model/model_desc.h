@@ -6,6 +6,7 @@
 #define SES_MODEL_DESC_H
 
 #include "base/arena.h"
+#include "nn/exit/exit_heads.h"
 #include "nn/nn.h"
 #include "sesame/json.h"
 #include "sesame/safetensors.h"
@@ -194,11 +195,18 @@ struct ses_model {
     char *dir;
     ses_adapter *adapter; /* NULL: none */
     ses_adapter_hook adapter_hook;
-    bool is_view; /* everything but the struct belongs to another model */
+    ses_low_rank_hook low_rank_hook;
+    size_t n_factorized;  /* dense layers that are declared with factors */
+    ses_err low_rank_err; /* the first rank that is too large */
+    bool is_view;         /* everything but the struct belongs to another model */
+    ses_exits exits;      /* n 0: none */
 };
 
 /* config.c: the description of the config's model_type. */
 const ses_model_desc *ses_config_find_model(const ses_json *config, ses_err *e);
+/* The model's key for a field; the spelling that the config uses, if there are several. NULL: none. */
+const ses_config_key *ses_config_key_of(const ses_model_desc *d, const ses_json *config, size_t field,
+                                        ses_key_type type);
 /* Reads all keys into c and checks them. */
 bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);
 /* Reads a key, for post_read: an absent or null key keeps the value, another type is an error. */
@@ -306,6 +314,8 @@ bool ses_adapter_changes(const ses_adapter *a, const char *ours);
 bool ses_adapter_has_file(const ses_adapter *a);
 /* The error for a tensor that the adapter's file lacks. Always false. */
 bool ses_adapter_missing(const ses_model *m, const char *ours, const char *shape, ses_err *e);
+/* Names the adapter in the error of a model that was opened with it. False. a may be NULL. */
+bool ses_adapter_wrap_misfit(const ses_adapter *a, ses_err *e);
 /* Changes the weights of the model by the loaded adapters. All their tensors must have been used. */
 bool ses_adapter_merge(ses_adapter *a, ses_model *m, const ses_model_options *o, ses_err *e);
 /* The name of parameter i in an adapter file; false: not part of the adapter. */
@@ -339,6 +349,36 @@ bool ses_model_missing_tensor(const ses_model *m, const char *tensor, const char
 bool ses_pruned_heads_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);
 /* Why heads cannot be removed from such a model; NULL: they can. */
 const char *ses_pruned_heads_unsupported(const ses_model_desc *d, const ses_config *c);
+
+/* low_rank.c: reads "sesame_low_rank"; the rest of the config is read. */
+bool ses_low_rank_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);
+/* Why weights of such a model cannot be factorized; NULL: they can. */
+const char *ses_low_rank_unsupported(const ses_model_desc *d, const ses_config *c);
+/* The same for its token table. */
+const char *ses_low_rank_unsupported_table(const ses_model_desc *d, const ses_config *c);
+/* The layers that are declared between begin and end have factors as the config requires; end: all heads
+ * have been declared. */
+bool ses_low_rank_begin(ses_model *m, ses_err *e);
+bool ses_low_rank_end(ses_model *m, ses_err *e);
+/* The key of a dense layer in "weights": transformers' name of "layer.0.attn.query.weight" without ".weight"
+ * and without the prefix of the base model, which depends on the class. False: it has none. */
+bool ses_low_rank_key(const ses_model *m, const char *weight, char *buf, size_t n);
+
+/* model_exits.c: reads "sesame_exits"; the rest of the config is read. */
+bool ses_exits_read(const ses_json *config, ses_config *c, ses_err *e);
+/* Why a model cannot have exits; NULL: it can. */
+const char *ses_exits_unsupported(const ses_model_desc *d, const ses_config *c);
+/* Declares the exits of m->c after the heads; a class without a sequence classifier has none. */
+bool ses_model_add_exits(ses_model *m, ses_err *e);
+/* Sets the loss of training passes. SES_EXITS_FROZEN: the model runs without dropout, only the exits have
+ * theirs; the caller trains no other parameters. */
+void ses_model_train_exits(ses_model *m, ses_exits_loss loss, bool from_last);
+/* Checks request->exit. */
+bool ses_exits_check_request(const ses_model *m, const ses_tape *t, const ses_batch *b,
+                             const ses_output_request *r, ses_err *e);
+/* The outputs of a pass in which texts may have left: scores of all texts, their layers, and, with labels
+ * [texts], the loss. */
+void ses_exits_finish(const ses_model *m, ses_forward_ctx *p, ses_outputs *out, const int32_t *labels);
 
 /* ffn_widths.c: the same for "sesame_ffn_widths". */
 bool ses_ffn_widths_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);

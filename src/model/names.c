@@ -98,8 +98,22 @@ static bool find_in_parts(const ses_model *m, const char *name, int which, char 
            (m->parts_tied && find_in_part(m, !in_decoder, name, &which, buf, n));
 }
 
+/* "embed.token_a": the name of "embed.token" with the same end. */
+static bool find_factor(const ses_model *m, const char *name, int which, char *buf, size_t n)
+{
+    char whole[128];
+    size_t len = strlen(name);
+    const char *end = len > 2 ? name + len - 2 : "";
+    if ((strcmp(end, "_a") && strcmp(end, "_b")) || len - 2 >= sizeof whole) return false;
+    snprintf(whole, sizeof whole, "%.*s", (int)(len - 2), name);
+    if (!ses_name_to_hf_alias(m, whole, which, buf, n)) return false;
+    len = strlen(buf);
+    return (size_t)snprintf(buf + len, n - len, "%s", end) < n - len;
+}
+
 bool ses_name_to_hf_alias(const ses_model *m, const char *name, int which, char *buf, size_t n)
 {
+    if (m->c.low_rank && find_factor(m, name, which, buf, n)) return true;
     const char *base = m->class == &m->desc->class[0] ? "" : ses_class_prefix(m);
     if (find(&(tables){ m->desc, &m->c, base, "" }, name, &which, buf, n)) return true;
     if (m->part[0].desc && find_in_parts(m, name, which, buf, n)) return true;
@@ -107,6 +121,8 @@ bool ses_name_to_hf_alias(const ses_model *m, const char *name, int which, char 
      * parameters of adapters */
     static const char *const custom = "own.", *const adapter = "adapter.";
     if (!which && !strncmp(name, adapter, strlen(adapter))) return (size_t)snprintf(buf, n, "%s", name) < n;
+    if (!which && !strncmp(name, SES_EXIT_PARAMS, strlen(SES_EXIT_PARAMS)))
+        return (size_t)snprintf(buf, n, SES_EXITS_KEY ".%s", name + strlen(SES_EXIT_PARAMS)) < n;
     if (strncmp(name, custom, strlen(custom)) || which) return false;
     return (size_t)snprintf(buf, n, "sesame_head.%s", name + strlen(custom)) < n;
 }

@@ -189,7 +189,7 @@ static bool save_config(const ses_model *m, const char *dir, const ses_save_opti
     for (size_t i = 0; i < ses_json_len(m->config); i++) {
         const char *key = ses_json_key(m->config, i, NULL);
         if (!strcmp(key, "architectures") || !strcmp(key, "dtype") || !strcmp(key, "torch_dtype") ||
-            !strcmp(key, "quantization_config"))
+            !strcmp(key, "quantization_config") || (!strcmp(key, SES_EXITS_KEY) && !m->exits.n))
             continue;
         ses_json_put_key(w, key);
         ses_json_put_value(w, ses_json_at(m->config, i));

@@ -1,6 +1,9 @@
 /* Attention parameters of a layer, and position biases on the scores (T5 buckets, ALiBi). */
 #include "nn.h"
 
+#include "kernel/attention_chunking.h"
+#include "op/op.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -93,4 +96,24 @@ ses_tensor *ses_attn_rel_bias(const ses_stack *k, ses_forward_ctx *p, const ses_
         return x ? ses_tape_input(p->tape, x, SES_DIM(rows, k->heads)) : NULL;
     }
     return NULL;
+}
+
+/* ---- quantization-aware training ---- */
+
+/* Rounds the columns of each head with a scale of their own. */
+static ses_tensor *by_head(ses_tape *t, ses_tensor *x, int64_t dim)
+{
+    if (!x) return NULL;
+    ses_tensor *heads = ses_reshape(t, x, SES_DIM(ses_count(x) / dim, dim));
+    return ses_reshape(t, ses_fake_quantize(t, heads, false), x->dim);
+}
+
+void ses_round_attention(ses_tape *t, ses_attention_inputs *in, int64_t dim, int64_t max_keys)
+{
+    if (in->bias || in->rel_bias || in->head_major || dim > SES_ATTN_I8_MAX_DIM ||
+        !ses_attn_i8_fits(max_keys))
+        return;
+    in->q = by_head(t, in->q, dim);
+    in->k = by_head(t, in->k, dim);
+    in->v = by_head(t, in->v, dim);
 }

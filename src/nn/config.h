@@ -97,8 +97,11 @@ typedef struct ses_config {
     int64_t name_table;  /* index of the tensor name table that is searched first */
     bool weights_in_out; /* dense weights are stored [in, out] (GPT-2) */
 
+    const struct ses_json *low_rank; /* ranks of factorized weights: see src/model/low_rank.c; NULL: none */
+
     struct {
-        int64_t width; /* columns of the token table; 0: hidden */
+        int64_t width;    /* columns of the token table; 0: hidden */
+        int64_t low_rank; /* the token table is a product of two matrices of this rank; 0: it is not */
         int64_t
             modal_width;  /* columns of vectors that precede a text (MMBT) or describe its words; 0: none */
         int64_t segments; /* rows of the segment (token type) table; 0: no table */
@@ -330,6 +333,13 @@ typedef struct ses_config {
         ses_head_pooling pooling; /* linear, mlp: input of a sequence classifier */
         bool normalize;           /* linear, mlp: this input is divided by its length */
     } custom_head;
+
+    /* Classifiers after inner layers ("sesame_exits"); n 0: none. */
+    struct {
+        int64_t n;
+        uint64_t layers[SES_MAX_LAYERS / 64]; /* bit i: after i layers */
+        bool linear;                          /* without a dense layer before the scores */
+    } exits;
 
     /* Token classification with a CRF over the labels; scheme: which steps are never decoded. */
     struct {

@@ -26,12 +26,29 @@ static void add_adapter(ses_store *s, ses_dense *d, const char *name, int64_t ou
     if (a) a->dense(a->ctx, s, d, name, out, in);
 }
 
+/* The weight, or its two factors. */
+static ses_dense add_weight(ses_store *s, ses_weight_layout layout, int64_t out, int64_t in, const char *name)
+{
+    const ses_low_rank_hook *h = ses_store_low_rank_hook(s);
+    int64_t rank = h ? h->rank(h->ctx, name, out, in) : 0;
+    ses_dense d = { .layout = rank ? SES_OUT_IN : layout };
+    if (rank) {
+        d.first = add(s, name, "weight_a", SES_DIM(rank, in), SES_INIT_NORMAL);
+        ses_store_set_dense(s, d.first, SES_OUT_IN);
+    }
+    d.w = add(s, name, rank ? "weight_b" : "weight",
+              rank                   ? SES_DIM(out, rank)
+              : layout == SES_IN_OUT ? SES_DIM(in, out)
+                                     : SES_DIM(out, in),
+              SES_INIT_NORMAL);
+    ses_store_set_dense(s, d.w, d.layout);
+    return d;
+}
+
 ses_dense ses_dense_add_layout(ses_store *s, ses_weight_layout layout, int64_t out, int64_t in, ses_bias bias,
                                const char *name)
 {
-    ses_dense d = { .layout = layout };
-    d.w = add(s, name, "weight", layout == SES_IN_OUT ? SES_DIM(in, out) : SES_DIM(out, in), SES_INIT_NORMAL);
-    ses_store_set_dense(s, d.w, layout);
+    ses_dense d = add_weight(s, layout, out, in, name);
     if (bias == SES_BIAS) d.b = add(s, name, "bias", SES_DIM(out), SES_INIT_ZERO);
     add_adapter(s, &d, name, out, in);
     return d;
@@ -50,11 +67,7 @@ ses_dense ses_dense_add(ses_store *s, int64_t out, int64_t in, ses_bias bias, co
 void ses_dense_add_fused(ses_store *s, ses_dense *const d[], int n, int64_t out, int64_t in, ses_bias bias,
                          const char *const name[])
 {
-    for (int i = 0; i < n; i++) {
-        *d[i] = (ses_dense){ .layout = SES_OUT_IN,
-                             .w = add(s, name[i], "weight", SES_DIM(out, in), SES_INIT_NORMAL) };
-        ses_store_set_dense(s, d[i]->w, SES_OUT_IN);
-    }
+    for (int i = 0; i < n; i++) *d[i] = add_weight(s, SES_OUT_IN, out, in, name[i]);
     for (int i = 0; i < n && bias == SES_BIAS; i++)
         d[i]->b = add(s, name[i], "bias", SES_DIM(out), SES_INIT_ZERO);
     for (int i = 0; i < n; i++) add_adapter(s, d[i], name[i], out, in);
@@ -93,7 +106,8 @@ ses_tensor *ses_dense_run_fused(ses_tape *t, const ses_dense d[], int n, ses_ten
     int n_packed = 0, n_i8 = 0; /* number of weights with these properties */
     assert(n <= MAX_FUSED);
     for (int i = 0; i < n; i++) {
-        if (!d[i].w || ses_dense_has_adapter(&d[i]) || !d[i].b != !d[0].b) return NULL;
+        if (!d[i].w || d[i].first || d[i].watch || ses_dense_has_adapter(&d[i]) || !d[i].b != !d[0].b)
+            return NULL;
         w[i] = d[i].w, b[i] = d[i].b;
         n_packed += ses_tape_device(t)->is_host && w[i]->pack;
         n_i8 += ses_tape_device(t)->is_host && ses_pack_dtype(w[i]) == SES_I8;
@@ -127,8 +141,21 @@ static ses_tensor *scale_columns(ses_tape *t, ses_tensor *x, ses_tensor *gain)
     return ses_affine(t, x, ses_reshape(t, gain, SES_DIM(ses_count(gain))), NULL);
 }
 
+/* The weight that reads the layer's input. */
+static const ses_tensor *input_weight(const ses_dense *d) { return d->first ? d->first : d->w; }
+
+ses_tensor *ses_dense_run_first(ses_tape *t, const ses_dense *d, ses_tensor *x)
+{
+    if (d->watch && x) d->watch->see(d->watch->ctx, x);
+    if (!d->first) return x;
+    if (ses_tape_device(t)->is_host && ses_pack_dtype(d->w) == SES_I8) /* d->w alone reads the product */
+        return ses_linear_i8_out(t, x, d->first, NULL, SES_ACT_NONE, SES_OUT_IN);
+    return ses_linear(t, x, d->first, NULL, SES_ACT_NONE, SES_OUT_IN);
+}
+
 ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act)
 {
+    x = ses_dense_run_first(t, &d, x); /* factorized layers have no adapters */
     if (!ses_dense_has_adapter(&d)) return ses_linear(t, x, d.w, d.b, act, d.layout);
     if (d.in_gain) x = scale_columns(t, x, d.in_gain);
     ses_tensor *y = ses_linear(t, x, d.w, d.b, SES_ACT_NONE, d.layout);
@@ -146,24 +173,27 @@ ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act)
 static bool i8_output_allowed(const ses_tape *t, const ses_dense *d, const ses_dense *next)
 {
     return !ses_dense_has_adapter(d) && !ses_dense_has_adapter(next) && ses_tape_device(t)->is_host &&
-           ses_pack_dtype(next->w) == SES_I8;
+           ses_pack_dtype(input_weight(next)) == SES_I8;
 }
 
 ses_tensor *ses_dense_run_i8_out(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next)
 {
-    if (i8_output_allowed(t, &d, next)) return ses_linear_i8_out(t, x, d.w, d.b, act, d.layout);
+    if (i8_output_allowed(t, &d, next))
+        return ses_linear_i8_out(t, ses_dense_run_first(t, &d, x), d.w, d.b, act, d.layout);
     return ses_dense_run(t, d, x, act);
 }
 
 ses_tensor *ses_dense_run_gated(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next)
 {
-    if (i8_output_allowed(t, &d, next)) return ses_linear_gated(t, x, d.w, d.b, act, d.layout);
+    if (i8_output_allowed(t, &d, next))
+        return ses_linear_gated(t, ses_dense_run_first(t, &d, x), d.w, d.b, act, d.layout);
     return ses_glu(t, ses_dense_run(t, d, x, SES_ACT_NONE), act);
 }
 
 ses_tensor *ses_dense_run_ffn(ses_tape *t, ses_dense up, ses_tensor *x, ses_act act, ses_dense down)
 {
-    bool fusable = !ses_dense_has_adapter(&up) && !ses_dense_has_adapter(&down) && up.layout == down.layout;
+    bool fusable = !ses_dense_has_adapter(&up) && !ses_dense_has_adapter(&down) && up.layout == down.layout &&
+                   !up.first && !down.first && !up.w->rounds_i8;
     if (!fusable || !ses_tape_recording(t) || ses_tape_device(t)->is_host) return NULL;
     return ses_feed_forward(t, x, up.w, up.b, down.w, down.b, act, up.layout);
 }
@@ -197,6 +227,7 @@ ses_tensor *ses_dense_run_normed(ses_tape *t, ses_dense d, ses_tensor *x, ses_no
 {
     if (!ses_dense_has_adapter(&d) && n.bias && ses_tape_device(t)->is_host &&
         ses_linear_norm_supports(t, d.w))
-        return ses_linear_norm(t, x, d.w, d.b, d.layout, residual, n.gain, n.bias, eps);
+        return ses_linear_norm(t, ses_dense_run_first(t, &d, x), d.w, d.b, d.layout, residual, n.gain, n.bias,
+                               eps);
     return ses_norm_run_dropout(t, n, ses_dense_run(t, d, x, SES_ACT_NONE), rate, residual, eps);
 }

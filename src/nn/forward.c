@@ -30,13 +30,14 @@ static int32_t *count_positions(ses_forward_ctx *p, const ses_config *c, const s
     return position;
 }
 
-static ses_tensor *positions(ses_forward_ctx *p, const ses_config *c, const ses_seqs *q, const int32_t *given)
+static ses_tensor *positions(ses_forward_ctx *p, const ses_config *c, ses_seqs *q, const int32_t *given)
 {
     int64_t shift = q == &p->target ? p->target_shift : p->in_shift;
     int32_t *position =
         given ? ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *position) : count_positions(p, c, q);
     for (int64_t t = 0; given && position && t < q->tokens; t++)
         position[t] = given[t] + (int32_t)(c->position.offset + shift);
+    q->host_positions = position;
     return position ? ses_tape_ints(p->tape, position, q->tokens) : NULL;
 }
 

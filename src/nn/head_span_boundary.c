@@ -75,8 +75,8 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
     ses_tensor *y = transform(h, p, at->x, &f);
     if (p->request->logits)
         ses_forward_output(p, SES_PER_ROW, ses_dense_run(t, h->out, y, SES_ACT_NONE), "%s", use->output);
-    ses_forward_add_loss(p,
-                         ses_linear_cross_entropy(t, y, h->out.w, h->out.b, ses_tape_ints(t, f.label, f.n)));
+    ses_forward_add_loss(p, ses_linear_cross_entropy(t, ses_dense_run_first(t, &h->out, y), h->out.w,
+                                                     h->out.b, ses_tape_ints(t, f.label, f.n)));
 }
 
 const ses_head ses_head_span_boundary = { .name = "span-boundary",

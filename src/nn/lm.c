@@ -79,5 +79,5 @@ ses_tensor *ses_lm_loss(const ses_head_params *h, ses_forward_ctx *p, const ses_
     if (p->c->adaptive.clusters) return ses_adaptive_softmax_loss(&h->adaptive, p, x, label, n);
     ses_tensor *y = transform(h, p, x), *labels = ses_tape_ints(t, label, n);
     if (h->extra_proj) return ses_cross_entropy(t, project(h, t, y), labels);
-    return ses_linear_cross_entropy(t, y, h->out.w, h->out.b, labels);
+    return ses_linear_cross_entropy(t, ses_dense_run_first(t, &h->out, y), h->out.w, h->out.b, labels);
 }

@@ -12,13 +12,21 @@
 #include "sesame/model.h"
 #include "store_impl.h"
 
-/* A dense layer y = x w' + b. */
+/* Receives the input of a dense layer, in reals, before each product. */
+typedef struct ses_dense_watch {
+    void (*see)(void *ctx, const ses_tensor *x);
+    void *ctx;
+} ses_dense_watch;
+
+/* A dense layer y = x w' + b, or, factorized, y = x first' w' + b with first [rank, in], w [out, rank]. */
 typedef struct ses_dense {
     ses_tensor *w, *b; /* b NULL: no bias */
     ses_weight_layout layout;
     ses_tensor *lora_a, *lora_b; /* LoRA matrices [rank, in], [out, rank]; NULL: none */
     double lora_scale, lora_dropout;
     ses_tensor *in_gain, *out_gain; /* IA3: factors of inputs [1, in], of outputs [out, 1]; NULL: none */
+    ses_tensor *first;              /* NULL: not factorized */
+    const ses_dense_watch *watch;   /* NULL: none */
 } ses_dense;
 
 /* Does an adapter that is not merged change the layer? */
@@ -47,6 +55,11 @@ void ses_dense_add_fused(ses_store *s, ses_dense *const d[], int n, int64_t out,
 ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const char *fmt, ...) SES_PRINTF(4, 5);
 /* act(d(x)) */
 ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act);
+/* x first', the input of the weight d.w; x if d is not factorized. Shows x to the watch. */
+ses_tensor *ses_dense_run_first(ses_tape *t, const ses_dense *d, ses_tensor *x);
+/* Rounds queries, keys and values as int8 attention does, unless it does not support them; dim: head
+ * size. Probabilities are not rounded. */
+void ses_round_attention(ses_tape *t, ses_attention_inputs *in, int64_t dim, int64_t max_keys);
 /* d(x) for `next` alone to read: the result may be int8. */
 ses_tensor *ses_dense_run_i8_out(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next);
 /* act(a) b for `next` alone to read, with d(x) = a | b. */
@@ -72,6 +85,7 @@ typedef struct ses_seqs {
     int64_t seqs, tokens, max_seqlen;
     int64_t token_pairs; /* sum over sequences of tokens^2 */
     const int32_t *host_cu_seqlens, *host_ids;
+    const int32_t *host_positions; /* NULL: not on the host */
     ses_tensor *ids, *segments, *positions, *cu_seqlens;
     /* keys in a cache: number of keys per sequence, rows of the new keys */
     ses_tensor *key_lens, *key_rows;
@@ -147,6 +161,7 @@ typedef struct ses_forward_ctx {
     bool hooked;       /* layers have captures or edits: no fused products that hide them, all rows */
     bool captures;     /* captured tensors stay in memory: nothing is rewound */
     bool hooks_embeds; /* token vectors are captured or replaced */
+    struct ses_leaving *leaving; /* texts leave before the last layer: exit/exit_heads.h; NULL: none do */
 } ses_forward_ctx;
 
 /* A location in a layer for captures and edits: see layer_hooks.h. */
@@ -260,7 +275,8 @@ struct ses_stack {
     /* a decoder without its encoder: cross attention has weights, but is not computed */
     bool cross_unused;
     ses_tensor *token, *position, *segment, *rel_bias_table; /* rel_bias_table: [buckets, heads] */
-    ses_dense modal;                 /* vectors of ses_batch.modal_vectors to hidden; w NULL: none */
+    ses_tensor *token_up; /* [columns of token, width]: token vectors are rows of token times it; or NULL */
+    ses_dense modal;      /* vectors of ses_batch.modal_vectors to hidden; w NULL: none */
     ses_dense project, project_out;  /* embeddings' width to hidden, and back; w NULL: none */
     ses_norm embed_norm, final_norm; /* gain NULL: none */
     ses_layer *layer;                /* [n_unique]; see layer_at in stack.c for the i-th */

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "cache_impl.h"
 #include "layer_hooks.h"
+#include "nn/exit/exit_heads.h"
 #include "tensor/device_impl.h"
 #include "tensor/pack.h"
 
@@ -59,6 +60,10 @@ static void embeddings_add(ses_stack *k, ses_store *s, const ses_config *c)
 {
     int64_t E = c->embed.width ? c->embed.width : c->hidden,
             width = c->embed.project_before_positions ? c->hidden : E;
+    if (c->embed.low_rank) {
+        k->token = table(k, s, "embed.token_b", c->vocab, c->embed.low_rank);
+        k->token_up = table(k, s, "embed.token_a", c->embed.low_rank, E);
+    }
     if (!k->token) k->token = table(k, s, "embed.token", c->vocab, E);
     ses_store_set_embedding(s, k->token);
     if (c->position.kind <= SES_POS_FAIRSEQ)
@@ -199,12 +204,16 @@ static bool is_full_attention(const ses_stack *k, const ses_layer *l, const ses_
            !p->request->attention_scores && !p->hooked;
 }
 
+static int64_t head_size_of(const ses_stack *k, const ses_config *c)
+{
+    return c->attention.head_size ? c->attention.head_size : c->hidden / k->heads;
+}
+
 /* Number of heads if int8 attention can read the int8 output of the projections; 0: it cannot. */
 static int64_t i8_heads(const ses_stack *k, const ses_layer *l, const ses_forward_ctx *p,
                         const ses_stack_ctx *ctx, int i)
 {
-    const ses_config *c = p->c;
-    int64_t dim = c->attention.head_size ? c->attention.head_size : c->hidden / k->heads;
+    int64_t dim = head_size_of(k, p->c);
     bool supported = is_full_attention(k, l, p, ctx) && !ctx->prefix && !ses_tape_training(p->tape) &&
                      dim <= SES_ATTN_I8_MAX_DIM;
     return supported && ctx->seqs->max_seqlen <= SES_ATTN_I8_MAX_KEYS ? ses_stack_heads(k, i) : 0;
@@ -246,17 +255,28 @@ static void project(const ses_attn_params *a, const ses_layer *l, ses_forward_ct
     in->v = ses_dense_run(p->tape, a->value, from, SES_ACT_NONE);
 }
 
+/* Does int8 inference quantize queries, keys and values? */
+static bool rounds_attention(const ses_stack *k, const ses_layer *l, const ses_forward_ctx *p,
+                             const ses_stack_ctx *ctx)
+{
+    return l->self.query.w && l->self.query.w->rounds_i8 && !k->causal && !l->tower && !l->window &&
+           !l->distance && !ctx->rel_bias && !ctx->prefix && p->attn_mask == SES_ATTN_MASK_DEFAULT;
+}
+
 /* query_rows: the rows of x whose queries are computed. */
 static ses_tensor *self_attention(const ses_stack *k, const ses_layer *l, ses_forward_ctx *p,
                                   const ses_stack_ctx *ctx, ses_tensor *x, ses_tensor *query_rows, int i)
 {
     ses_attention_inputs in = { .rel_bias = ses_stack_layer_bias(k, p->tape, ctx->rel_bias, i) };
-    in.allow_i8 = l->self.query.w && ses_pack_dtype(l->self.query.w) == SES_I8;
+    in.allow_i8 =
+        l->self.query.w && (ses_pack_dtype(l->self.query.w) == SES_I8 || l->self.query.w->rounds_i8);
     if (k->vtable && k->vtable->project)
         k->vtable->project(k, p, ctx, x, &in, i);
     else
         project(&l->self, l, p, ctx, query_rows, x, i8_heads(k, l, p, ctx, i), &in);
     if (l->distance) ses_relative_key_scores(k, p, ctx, l, &in, i);
+    if (rounds_attention(k, l, p, ctx))
+        ses_round_attention(p->tape, &in, head_size_of(k, p->c), ctx->seqs->max_seqlen);
     if (query_rows == x) return ses_self_attention(k, p, ctx, in, l->window, i);
     return run_attention(k, p, &p->used.seqs, ctx->seqs, ctx->prefix, in, SES_QKV_SEPARATE, 0, i);
 }
@@ -420,20 +440,21 @@ static ses_tensor *layer_recompute(const ses_stack *k, ses_forward_ctx *p, const
 typedef struct layers {
     const ses_stack *k;
     ses_forward_ctx *p;
-    const ses_stack_ctx *ctx;
+    ses_stack_ctx *ctx;
     ses_tape_mark start;
     bool rewinds, recompute;
 } layers;
 
 static ses_tensor *run_layers(void *ctx, ses_tensor *x)
 {
-    const layers *l = ctx;
+    layers *l = ctx;
     ses_tape *t = l->p->tape;
-    for (int64_t i = 0; i < l->k->depth; i++) {
+    for (int64_t i = 0; x && i < l->k->depth; i++) {
         x = ses_stack_output_hidden(l->k, l->p, x, i);
         x = l->recompute ? layer_recompute(l->k, l->p, l->ctx, x, (int)i)
                          : layer_run(l->k, l->p, l->ctx, x, (int)i);
         if (l->rewinds) x = ses_tape_rewind(t, l->start, x);
+        if (l->p->leaving) x = ses_exits_after_layer(l->k, l->p, l->ctx, x, i + 1, &l->start);
         ses_tape_wrap_error(t, "%slayer %d", l->k->prefix, (int)i);
     }
     return x;
@@ -455,7 +476,7 @@ static ses_tensor *run_layers_as_graph(layers *l, const ses_seqs *seqs, ses_tens
     const ses_forward_ctx *p = l->p;
     bool default_layers = !l->k->vtable && !l->k->cross && !l->ctx->rel_dist_to_row && !p->batch->cache &&
                           !(l->k->pruned.left && l->ctx->rel_bias) && !p->hooked && !l->ctx->prefix &&
-                          p->attn_mask == SES_ATTN_MASK_DEFAULT;
+                          !p->leaving && p->attn_mask == SES_ATTN_MASK_DEFAULT;
     if (!l->rewinds || !default_layers || seqs->tokens * p->c->hidden > MAX_ELEMS || !seqs->cu_seqlens)
         return run_layers(l, x);
     const ses_used_rows *used = &p->used;
@@ -478,6 +499,7 @@ ses_tensor *ses_stack_finish(const ses_stack *k, ses_forward_ctx *p, ses_tensor 
 {
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
+    if (p->leaving && !x) return NULL; /* all texts have left */
     if (k->final_norm.gain)
         x = ses_dropout(
             t,

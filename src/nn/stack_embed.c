@@ -3,13 +3,26 @@
 
 #include <math.h>
 
-/* The token vectors as a table with one row per token, so that they can be captured or replaced. */
-static void embed_hooked(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q, ses_tensor **table,
-                         ses_tensor **id, int32_t *pad)
+/* The token vectors, one row per token. A factorized table is the product of two matrices. */
+static ses_tensor *token_vectors(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q, int32_t pad)
+{
+    ses_tensor *x = ses_embed(p->tape, 1, &k->token, &q->ids, pad);
+    ses_tensor *up = k->token_up ? ses_tape_host_alloc(p->tape, 1, sizeof *up) : NULL;
+    if (!up) return k->token_up ? NULL : x;
+    *up = *k->token_up;
+    up->pack = NULL; /* a tied LM head reads the matrix in the other layout, and a pack has one */
+    return ses_linear(p->tape, x, up, NULL, SES_ACT_NONE, SES_IN_OUT);
+}
+
+/* The token vectors as a table with one row per token, so that they can be captured or replaced, or because
+ * they are computed. */
+static void embed_as_table(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q, ses_tensor **table,
+                           ses_tensor **id, int32_t *pad)
 {
     int32_t *row = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *row);
     for (int64_t i = 0; row && i < q->tokens; i++) row[i] = (int32_t)i;
-    *table = ses_hook_embeds(p, q, ses_embed(p->tape, 1, &k->token, &q->ids, *pad));
+    *table = token_vectors(k, p, q, *pad);
+    if (p->hooks_embeds) *table = ses_hook_embeds(p, q, *table);
     *id = row ? ses_tape_ints(p->tape, row, q->tokens) : NULL;
     *pad = -1;
 }
@@ -23,7 +36,7 @@ static void embed_modal(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *
     for (int64_t i = 0; row && i < q->tokens; i++)
         row[i] = (int32_t)(b->modal_rows[i] < 0 ? i : q->tokens + b->modal_rows[i]);
     ses_tensor *x = ses_tape_input(p->tape, b->modal_vectors, SES_DIM(b->n_modal, p->c->embed.modal_width));
-    *table = ses_append_rows(p->tape, ses_embed(p->tape, 1, &k->token, &q->ids, *pad),
+    *table = ses_append_rows(p->tape, token_vectors(k, p, q, *pad),
                              ses_dense_run(p->tape, k->modal, x, SES_ACT_NONE));
     *id = row ? ses_tape_ints(p->tape, row, q->tokens) : NULL;
     *pad = -1;
@@ -36,7 +49,7 @@ static void embed_virtual(const ses_stack *k, ses_forward_ctx *p, const ses_seqs
     int32_t *row = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *row);
     for (int64_t i = 0; row && i < q->tokens; i++)
         row[i] = (int32_t)(p->virtual_rows[i] < 0 ? i : q->tokens + p->virtual_rows[i]);
-    *table = ses_append_rows(p->tape, ses_embed(p->tape, 1, &k->token, &q->ids, *pad),
+    *table = ses_append_rows(p->tape, token_vectors(k, p, q, *pad),
                              ses_virtual_values(&k->virt, p->tape, k->virt.embed));
     *id = row ? ses_tape_ints(p->tape, row, q->tokens) : NULL;
     *pad = -1;
@@ -54,8 +67,9 @@ ses_tensor *ses_stack_embed(const ses_stack *k, ses_forward_ctx *p, const ses_se
     int n = 1;
     ses_tensor *x = NULL;
     if (tokens_first) {
-        if (p->virtual_rows && q == &p->in) embed_virtual(k, p, q, &table[0], &id[0], &first_pad);
-        x = ses_embed(t, 1, table, id, first_pad);
+        bool virt = p->virtual_rows && q == &p->in;
+        if (virt) embed_virtual(k, p, q, &table[0], &id[0], &first_pad);
+        x = virt ? ses_embed(t, 1, table, id, first_pad) : token_vectors(k, p, q, first_pad);
         if (p->hooks_embeds) x = ses_hook_embeds(p, q, x);
         if (scale != 1) x = ses_scale(t, x, scale);
         if (c->embed.project_before_positions && k->project.w)
@@ -71,8 +85,8 @@ ses_tensor *ses_stack_embed(const ses_stack *k, ses_forward_ctx *p, const ses_se
         embed_modal(k, p, q, &table[0], &id[0], &pad[0]);
     else if (p->virtual_rows && q == &p->in && !tokens_first)
         embed_virtual(k, p, q, &table[0], &id[0], &pad[0]);
-    else if (p->hooks_embeds && !tokens_first)
-        embed_hooked(k, p, q, &table[0], &id[0], &pad[0]);
+    else if ((p->hooks_embeds || k->token_up) && !tokens_first)
+        embed_as_table(k, p, q, &table[0], &id[0], &pad[0]);
     ses_tensor *sum = n ? ses_embed_with_pads(t, n, table, id, pad) : NULL;
     x = x && sum ? ses_add(t, x, sum) : x ? x : sum;
     if (k->embed_norm.gain) x = ses_norm_run(t, k->embed_norm, x, NULL, c->norm.eps);

@@ -26,6 +26,7 @@ struct ses_store {
     bool needs_sync;        /* parameters were allocated since the last ses_store_sync_bf16 */
     size_t flat;            /* elements in each buffer, including alignment gaps */
     const ses_adapter_hook *adapter;
+    const ses_low_rank_hook *low_rank;
     ses_err err;
 };
 
@@ -91,6 +92,8 @@ ses_tensor *ses_store_add(ses_store *s, const char *name, const int64_t dim[SES_
 
 void ses_store_set_adapter_hook(ses_store *s, const ses_adapter_hook *a) { s->adapter = a; }
 const ses_adapter_hook *ses_store_adapter_hook(const ses_store *s) { return s->adapter; }
+void ses_store_set_low_rank_hook(ses_store *s, const ses_low_rank_hook *hook) { s->low_rank = hook; }
+const ses_low_rank_hook *ses_store_low_rank_hook(const ses_store *s) { return s->low_rank; }
 
 static ses_param *param_of(ses_store *s, const ses_tensor *t)
 {

@@ -51,6 +51,15 @@ typedef struct ses_adapter_hook {
     void *ctx;
 } ses_adapter_hook;
 
+/* Factorized dense layers, while layers are declared: a hook chooses the rank of each. */
+typedef struct ses_low_rank_hook {
+    /* rank of the dense layer "layer.0.attn.query", [out, in]; 0: it is not factorized */
+    int64_t (*rank)(void *ctx, const char *name, int64_t out, int64_t in);
+    void *ctx;
+} ses_low_rank_hook;
+void ses_store_set_low_rank_hook(ses_store *s, const ses_low_rank_hook *hook);
+const ses_low_rank_hook *ses_store_low_rank_hook(const ses_store *s);
+
 /* Sets the hook, which must outlive its use; NULL: none. */
 void ses_store_set_adapter_hook(ses_store *s, const ses_adapter_hook *hook);
 const ses_adapter_hook *ses_store_adapter_hook(const ses_store *s);

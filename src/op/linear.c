@@ -96,6 +96,7 @@ const ses_op ses_op_linear = {
 ses_tensor *ses_linear(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
                        ses_weight_layout layout)
 {
+    ses_round_operands(t, &x, &w, layout);
     return ses_apply(t, &ses_op_linear, SES_IN(x, w, bias), &(attr){ act, layout });
 }
 

@@ -51,6 +51,7 @@ struct ses_op {
     void (*backward)(const ses_node *n);
     const ses_case *cases;
     size_t n_cases;
+    bool straight_through; /* the gradient is not the derivative: finite differences do not apply */
 };
 
 #define SES_OP(name, params) extern const ses_op ses_op_##name;
@@ -166,6 +167,10 @@ ses_tensor *ses_linear_i8_out(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_ten
 /* The same for act(a) b with a | b = x w' + bias. */
 ses_tensor *ses_linear_gated(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
                              ses_weight_layout layout);
+
+/* If w rounds as int8 products do: replaces x and w by their rounded forms; else leaves both. x NULL: only
+ * w. */
+void ses_round_operands(ses_tape *t, ses_tensor **x, ses_tensor **w, ses_weight_layout layout);
 
 /* [x w0' + b0 | x w1' + b1 | ...] with n int8 weights of the same shape, for inference. heads not 0: only
  * attention reads the output, with ses_attn_i8_supported and at most SES_ATTN_I8_MAX_KEYS tokens per

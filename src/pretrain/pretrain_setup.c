@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "comm/comm_impl.h"
 #include "pretrain_impl.h"
+#include "train/distill/student_config.h"
 #include "train/model_presets.h"
 #include "train/optim/optim_kind.h"
 #include "train/ranks.h"
@@ -99,9 +100,13 @@ static bool load_config(ses_pretrain *p, ses_err *e)
 {
     const ses_pretrain_options *opt = &p->o;
     const char *name = opt->preset ? opt->preset : opt->config;
-    if (!!opt->model + !!opt->config + !!opt->preset != 1)
-        return ses_fail(e, SES_EUSAGE, "expected exactly one of preset, config and model");
+    bool student = ses_student_is_new(&opt->teacher.student);
+    if (!!opt->model + !!opt->config + !!opt->preset + student != 1)
+        return ses_fail(e, SES_EUSAGE,
+                        "expected exactly one of preset, config and model, or sizes of a new student");
+    if (student && !p->teacher_dir) return ses_fail(e, SES_EUSAGE, "the sizes of a student need a teacher");
     if (!opt->n_corpora) return ses_fail(e, SES_EUSAGE, "expected at least one corpus");
+    if (student && !opt->tokenizer) p->o.tokenizer = p->teacher_dir;
     if (!opt->model && !opt->tokenizer) return ses_fail(e, SES_EUSAGE, "a new model needs a tokenizer");
     p->tokenizer = ses_tokenizer_open(opt->tokenizer ? opt->tokenizer : p->model_dir, e);
     if (!p->tokenizer) return false;
@@ -113,6 +118,10 @@ static bool load_config(ses_pretrain *p, ses_err *e)
         if (p->config && opt->n_set)
             return ses_fail(e, SES_EUSAGE, "set changes new models only, not model %s", p->model_dir);
         return p->config != NULL;
+    }
+    if (student) {
+        p->config = ses_teacher_student_config(&p->o.teacher, p->teacher_dir, e);
+        return p->config && ses_preset_set(&p->config, opt->set, opt->n_set, e);
     }
     ses_json_doc *base = ses_preset_load(name, e);
     p->config = base ? ses_preset_fit(ses_json_root(base), p->tokenizer, opt->set, opt->n_set, e) : NULL;

@@ -23,6 +23,7 @@ static void put_field(ses_json_writer *w, const ses_result *r, const ses_result_
     case SES_FIELD_INDEX: ses_json_put_int(w, row->index); break;
     case SES_FIELD_START: ses_json_put_int(w, row->char_span.begin); break;
     case SES_FIELD_END: ses_json_put_int(w, row->char_span.end); break;
+    case SES_FIELD_LAYERS: ses_json_put_int(w, row->layers); break;
     case SES_FIELD_ITEM: put_string(w, r->item->text); break;
     }
 }

@@ -29,6 +29,7 @@ typedef enum {
     SES_FIELD_INDEX,
     SES_FIELD_START, /* in code points */
     SES_FIELD_END,
+    SES_FIELD_LAYERS,
     SES_FIELD_ITEM /* the item's text; with SES_FORM_COLUMNS, once */
 } ses_result_field_kind;
 

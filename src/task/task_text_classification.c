@@ -14,7 +14,7 @@ typedef enum { FUNCTION_DEFAULT = -1, FUNCTION_SIGMOID, FUNCTION_SOFTMAX, FUNCTI
 typedef struct args {
     int64_t top_k; /* 0: all */
     int function;  /* a score_function */
-    const char *pair, *labels, *image_vectors;
+    const char *pair, *labels, *image_vectors, *exit;
 } args;
 
 static const ses_opt opt[] = {
@@ -41,16 +41,29 @@ static const ses_opt opt[] = {
       .value = "FILE",
       .help = "MMBT: a .npy file with a row for each text: the vectors of its image, "
               "side by side" },
+    { .name = "exit",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, exit),
+      .value = "RULE",
+      .help = "a model trained with --exits: texts leave early, at an entropy below T of 0 to 1 (entropy:T), "
+              "when the label stayed the same N times (patience:N) or after N layers (layer:N)" },
 };
 
 static const ses_result_schema schema = { SES_FORM_ROWS,
                                           SES_VIEW_BARS,
                                           { { "label", SES_FIELD_LABEL }, { "score", SES_FIELD_SCORE } } };
 
+static const ses_result_schema exit_schema = {
+    SES_FORM_ROWS,
+    SES_VIEW_BARS,
+    { { "label", SES_FIELD_LABEL }, { "score", SES_FIELD_SCORE }, { "layers", SES_FIELD_LAYERS } }
+};
+
 typedef struct task_state {
-    ses_gpt_inputs gpt; /* enabled: texts have the inputs of GPT-1 */
-    ses_string *name;   /* new names of labels; NULL: none */
-    ses_matrix images;  /* rows of image vectors, one for each text; x NULL: none */
+    ses_exit_policy exit; /* request of all batches, if the option is given */
+    ses_gpt_inputs gpt;   /* enabled: texts have the inputs of GPT-1 */
+    ses_string *name;     /* new names of labels; NULL: none */
+    ses_matrix images;    /* rows of image vectors, one for each text; x NULL: none */
     size_t next_image;
     ses_patterns *patterns; /* by patterns */
     ses_cloze_prompt *prompt;
@@ -59,6 +72,7 @@ typedef struct task_state {
 typedef struct item_state {
     float *score; /* [n], one for each label */
     int64_t n;
+    int64_t layers; /* that the text has passed, if it may leave early */
 } item_state;
 
 static const char *label_name(const void *labels, size_t i) { return ((const ses_string *)labels)[i].p; }
@@ -138,11 +152,29 @@ static bool rename_labels(ses_pipeline *p, size_t n, ses_err *e)
     return now && ses_label_pairs_rename(a->labels, label_name, now, n, s->name, e);
 }
 
+static bool open_exit(ses_pipeline *p, ses_err *e)
+{
+    const args *a = p->settings.args;
+    task_state *s = p->state;
+    if (!a->exit) return true;
+    if (!ses_exit_policy_parse(a->exit, &s->exit, e) || !ses_exit_policy_check(&s->exit, p->model, e))
+        return ses_wrap(e, "%s", p->dir);
+    if (ses_model_exit_count(p->model)) p->settings.outputs.exit = &s->exit;
+    return true;
+}
+
+/* Classifiers without layers have no exits. */
+static bool check_no_exit(const args *a, ses_err *e)
+{
+    return !a->exit ||
+           ses_fail(e, SES_EUSAGE, "exit: this classifier has no layers that a text could leave at");
+}
+
 static bool open(ses_pipeline *p, ses_err *e)
 {
     task_state *s = p->state;
-    return ses_gpt_inputs_read(p->model->config, p->tokenizer, &s->gpt, e) && open_images(p, e) &&
-           rename_labels(p, (size_t)p->model->c.labels, e);
+    return open_exit(p, e) && ses_gpt_inputs_read(p->model->config, p->tokenizer, &s->gpt, e) &&
+           open_images(p, e) && rename_labels(p, (size_t)p->model->c.labels, e);
 }
 
 static ses_string label_of(const ses_pipeline *p, ses_arena *mem, int64_t i, ses_err *e)
@@ -182,6 +214,11 @@ static bool collect(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
     if (logits.x && !s->score) s->score = ses_arena_array(&r->mem, (size_t)s->n, sizeof *s->score, e);
     if (!logits.x || !s->score) return false;
     for (int64_t i = 0; i < s->n; i++) s->score[i] += logits.x[i];
+    if (p->settings.outputs.exit) {
+        ses_output_rows layers = ses_request_output_rows(p, q, "exit_layers", e); /* [1, 1] */
+        if (!layers.x) return false;
+        s->layers = (int64_t)layers.x[0];
+    }
     if (q != &r->seq[r->n_seqs - 1]) return true;
     bool given = a->function != FUNCTION_DEFAULT;
     switch (given ? (score_function)a->function : default_function(&p->model->c)) {
@@ -208,8 +245,9 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
         if (!row->label.p) return false;
         row->score = (double)s->score[best[i]];
         row->index = best[i];
+        row->layers = s->layers;
     }
-    out->schema = &schema;
+    out->schema = p->settings.outputs.exit ? &exit_schema : &schema;
     return true;
 }
 
@@ -225,7 +263,7 @@ static bool open_by_classifier(ses_pipeline *p, ses_err *e)
 {
     const args *a = p->settings.args;
     if (a->image_vectors) return ses_fail(e, SES_EUSAGE, "image-vectors: a classifier reads texts only");
-    if (!check_function(a, e)) return false;
+    if (!check_function(a, e) || !check_no_exit(a, e)) return false;
     return rename_labels(p, p->classifier->n_labels, e);
 }
 
@@ -284,7 +322,8 @@ static bool open_by_patterns(ses_pipeline *p, ses_err *e)
     const args *a = p->settings.args;
     if (a->image_vectors)
         return ses_fail(e, SES_EUSAGE, "image-vectors: %s reads texts only", p->model->class->name);
-    return open_prompt(p, e) && rename_labels(p, (size_t)ses_model_label_count(p->model), e);
+    return check_no_exit(a, e) && open_prompt(p, e) &&
+           rename_labels(p, (size_t)ses_model_label_count(p->model), e);
 }
 
 static void close_by_patterns(ses_pipeline *p)
@@ -368,7 +407,7 @@ static bool finish_answer(ses_pipeline *p, ses_request *r, ses_result *out, ses_
 static const ses_result_schema *columns(const void *options)
 {
     const args *a = options;
-    return a->top_k == 1 ? &schema : NULL;
+    return a->top_k != 1 ? NULL : a->exit ? &exit_schema : &schema;
 }
 
 static const ses_head *const heads[] = { &ses_head_sequence_classification, NULL };

@@ -17,10 +17,26 @@ static void cpu_free(ses_device *d, void *p)
     ses_free(p);
 }
 
+enum { ZERO_BYTES = 1 << 20 }; /* of a chunk */
+
+typedef struct zeroing {
+    char *p;
+    size_t size;
+} zeroing;
+
+static void zero_chunk(void *ctx, int64_t index, void *scratch)
+{
+    (void)scratch;
+    const zeroing *z = ctx;
+    size_t begin = (size_t)index * ZERO_BYTES, left = z->size - begin;
+    memset(z->p + begin, 0, left < ZERO_BYTES ? left : ZERO_BYTES);
+}
+
+/* By all threads: one thread does not use the whole memory bandwidth. */
 static void cpu_zero(ses_device *d, void *p, size_t size)
 {
-    (void)d;
-    memset(p, 0, size);
+    zeroing z = { p, size };
+    ses_parallel_for(d->exec.pool, (int64_t)((size + ZERO_BYTES - 1) / ZERO_BYTES), zero_chunk, &z);
 }
 
 static void cpu_copy(ses_device *d, void *to, const void *from, size_t size)

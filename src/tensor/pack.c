@@ -113,20 +113,46 @@ static layout layout_of(const ses_tensor *w, ses_weight_layout order)
     return (layout){ n, k, in_out ? n : 1, in_out ? 1 : k };
 }
 
-static void *alloc_packed(ses_pack *p, layout b, const ses_kernels *k, ses_err *e)
+static void *alloc_packed(ses_pack *p, size_t bytes, ses_err *e)
 {
-    p->bytes = p->dtype == SES_I8 ? (size_t)k->gemm_i8_pack_size(b.n, b.k)
-                                  : (size_t)k->gemm_pack_size(b.n, b.k) * ses_dtype_size(p->dtype);
+    p->bytes = bytes;
     pthread_mutex_lock(&p->arena->lock);
-    void *data = ses_arena_alloc(&p->arena->arena, p->bytes, e);
+    void *data = ses_arena_alloc(&p->arena->arena, bytes, e);
     pthread_mutex_unlock(&p->arena->lock);
+    return data;
+}
+
+static ses_i8_weight i8_weight(layout b, const ses_real *w, const ses_quant_rows *from)
+{
+    return (ses_i8_weight){ .b = w,
+                            .bytes = from ? from->data : NULL,
+                            .scale = from ? from->scale : NULL,
+                            .b_row = b.row,
+                            .b_col = b.col,
+                            .n = b.n,
+                            .k = b.k };
+}
+
+/* Packs an int8 weight: sparse, if enough of its blocks of four inputs are zero for this to be faster. */
+static void *build_i8(ses_pack *p, const ses_i8_weight *w, const ses_kernels *k, ses_exec *x, ses_err *e)
+{
+    int64_t bytes = x->dense_i8 ? 0 : k->gemm_i8_sparse_size(x, w, 0);
+    void *data = alloc_packed(p, (size_t)(bytes ? bytes : k->gemm_i8_pack_size(w->n, w->k)), e);
+    if (data && bytes)
+        k->gemm_i8_sparse_pack(x, data, w);
+    else if (data && w->bytes)
+        k->gemm_i8_pack_quantized(x, data, w->bytes, w->scale, w->b_row, w->b_col, w->n, w->k);
+    else if (data)
+        k->gemm_i8_pack(x, data, w->b, w->b_row, w->b_col, w->n, w->k);
     return data;
 }
 
 static void *build(ses_pack *p, const ses_tensor *w, layout b, const ses_kernels *k, ses_exec *x, ses_err *e)
 {
-    void *data = alloc_packed(p, b, k, e);
-    if (data && p->dtype == SES_I8) k->gemm_i8_pack(x, data, w->f, b.row, b.col, b.n, b.k);
+    ses_i8_weight from = i8_weight(b, w->f, NULL);
+    void *data = p->dtype == SES_I8
+                     ? build_i8(p, &from, k, x, e)
+                     : alloc_packed(p, (size_t)k->gemm_pack_size(b.n, b.k) * ses_dtype_size(p->dtype), e);
     if (data && p->dtype != SES_I8) k->gemm_pack(x, data, p->dtype, w->f, b.row, b.col, b.n, b.k);
     if (data && p->mapped) ses_mmap_release(w->f, (size_t)ses_count(w) * sizeof *w->f);
     return data;
@@ -184,13 +210,12 @@ bool ses_pack_from_quantized(const ses_tensor *w, ses_weight_layout order, const
     ses_pack *p = w->pack;
     layout b = layout_of(w, order);
     assert(p->dtype == from->dtype);
-    void *data = alloc_packed(p, b, k, e);
+    ses_i8_weight bytes = i8_weight(b, NULL, from);
+    void *data = p->dtype == SES_I8
+                     ? build_i8(p, &bytes, k, x, e)
+                     : alloc_packed(p, (size_t)k->gemm_pack_size(b.n, b.k) * ses_dtype_size(p->dtype), e);
     atomic_store_explicit(&p->data, data, memory_order_release);
-    if (!data) return false;
-    if (p->dtype == SES_I8)
-        k->gemm_i8_pack_quantized(x, data, from->data, from->scale, b.row, b.col, b.n, b.k);
-    else if (!pack_halves(data, b, from, k, x, e))
-        return false;
+    if (!data || (p->dtype != SES_I8 && !pack_halves(data, b, from, k, x, e))) return false;
     if (p->mapped) ses_mmap_release(from->data, (size_t)ses_count(w) * ses_dtype_size(from->dtype));
     return true;
 }

@@ -26,8 +26,4 @@ ses_tensor *ses_distill_loss(void *distill, ses_tape *t, const ses_batch *b, ses
  * student's width to the teacher's, one for the embeddings, one for the layers (TinyBERT). NULL: none. */
 ses_store *ses_distill_store(const ses_distill *d);
 
-/* Copies the teacher's parameters that fit: layer i of the student from layer i t / s, the rest by name.
- * copied: their number. */
-bool ses_student_init(ses_model *student, const ses_model *teacher, size_t *copied, ses_err *e);
-
 #endif

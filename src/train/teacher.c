@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "sesame/corpus.h"
+#include "train/distill/student_config.h"
 
 #include <string.h>
 
@@ -52,6 +53,17 @@ static ses_model *open_model(const char *dir, const char *name, const char *clas
     return NULL;
 }
 
+/* Copies weights of the teacher, opened once more: int8 weights of the one that teaches are packed. */
+static bool init_student(ses_teacher *t, const ses_teacher_options *o, const char *dir,
+                         const char *class_name, ses_model *student, ses_device *dev, ses_err *e)
+{
+    ses_model_options plain = { .class_name = class_name, .no_packing = true };
+    ses_model *m = ses_model_open(dir, dev, &plain, e);
+    bool ok = m && ses_student_init(student, m, o->student.copy, &t->n_copied, e);
+    ses_model_free(m);
+    return ok;
+}
+
 /* dir: the folder of the teacher; o->model may be its name. */
 static bool open_folder(ses_teacher *t, const ses_teacher_options *o, const char *dir, const char *class_name,
                         ses_model *student, const ses_tokenizer *tokenizer, ses_device *dev, ses_err *e)
@@ -60,7 +72,7 @@ static bool open_folder(ses_teacher *t, const ses_teacher_options *o, const char
     if (!t->model) return false;
     t->distill = ses_distill_new(&o->distill, student, t->model, e);
     if (!t->distill || !same_labels(t->model, student, e) || !same_tokens(dir, tokenizer, e) ||
-        (o->init_student && !ses_student_init(student, t->model, &t->n_copied, e)))
+        (o->init_student && !init_student(t, o, dir, class_name, student, dev, e)))
         return ses_wrap(e, "%s", o->model);
     return true;
 }
@@ -114,4 +126,27 @@ void ses_teacher_put_settings(const ses_teacher_options *o, ses_json_writer *w)
     ses_json_member_real(w, "cosine_weight", o->distill.cosine);
     ses_json_member_real(w, "hidden_weight", o->distill.hidden);
     ses_json_member_real(w, "attention_weight", o->distill.attention);
+    if (o->distill.relation > 0) {
+        ses_json_member_real(w, "relation_weight", o->distill.relation);
+        if (o->distill.relations) ses_json_member_string(w, "relations", o->distill.relations);
+        ses_json_member_int(w, "relation_heads", o->distill.relation_heads);
+        ses_json_member_int(w, "teacher_layer", o->distill.teacher_layer);
+    }
+    if (o->student.layers) ses_json_member_int(w, "student_layers", o->student.layers);
+    if (o->student.hidden) ses_json_member_int(w, "student_hidden", o->student.hidden);
+    if (o->student.heads) ses_json_member_int(w, "student_heads", o->student.heads);
+    if (o->student.ffn) ses_json_member_int(w, "student_ffn", o->student.ffn);
+    if (o->student.copy) ses_json_member_string(w, "copy_layers", o->student.copy);
+}
+
+ses_json_doc *ses_teacher_student_config(ses_teacher_options *o, const char *dir, ses_err *e)
+{
+    ses_json_doc *teacher = ses_model_config_open(dir, NULL, e);
+    ses_json_doc *d = teacher ? ses_student_config(ses_json_root(teacher), &o->student, e) : NULL;
+    if (teacher && !d) ses_wrap(e, "%s", dir);
+    /* weights of another width do not fit */
+    bool copies = !o->student.copy || strcmp(o->student.copy, "none");
+    if (d && copies && ses_student_has_width(ses_json_root(teacher), &o->student)) o->init_student = true;
+    ses_json_free(teacher);
+    return d;
 }

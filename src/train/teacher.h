@@ -19,6 +19,9 @@ typedef struct ses_teacher {
 bool ses_teacher_open(ses_teacher *t, const ses_teacher_options *o, const char *class_name,
                       ses_model *student, const ses_tokenizer *tokenizer, ses_device *dev, ses_err *e);
 void ses_teacher_free(ses_teacher *t); /* zeroes it; fine on a zeroed one */
+/* The config of a student with sizes of its own (o->student); dir: folder of the teacher. Sets
+ * o->init_student unless the student has another width or copies no layers. NULL: failed. */
+ses_json_doc *ses_teacher_student_config(ses_teacher_options *o, const char *dir, ses_err *e);
 /* Members that a resumed run must have in common. */
 void ses_teacher_put_settings(const ses_teacher_options *o, ses_json_writer *w);
 

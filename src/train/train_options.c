@@ -193,11 +193,34 @@ const ses_opt_table ses_train_options = { opt, SES_LEN(opt) };
         .def = default_, .min = 0, .max = 1e6, .help = help_                                         \
     }
 
+#define STUDENT_SIZE(name_, field, max_, zero_, help_)                                              \
+    {                                                                                               \
+        .name = name_, .type = SES_OPT_INT, .offset = offsetof(ses_teacher_options, student.field), \
+        .def = "0", .zero_word = zero_, .min = 0, .max = max_, .help = help_                        \
+    }
+
 static const ses_opt teacher_opt[] = {
     { .name = "from-teacher",
       .type = SES_OPT_FLAG,
       .offset = offsetof(ses_teacher_options, init_student),
-      .help = "start from the teacher's weights that fit, its layers spread evenly" },
+      .help = "start from the teacher's weights that fit, layers as --copy-layers" },
+    { .name = "copy-layers",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(ses_teacher_options, student.copy),
+      .value = "WHICH",
+      .help = "layers of the teacher that the student starts with: even (default: spread evenly), bottom, "
+              "top, none, "
+              "or numbers counted from 1, e.g. 1,4,8,12" },
+    STUDENT_SIZE(
+        "student-layers", layers, 1024, "teacher",
+        "make the student of the teacher's config with N layers, instead of --model or --config; it starts "
+        "from the teacher's weights that fit"),
+    STUDENT_SIZE("student-hidden", hidden, 65536, "teacher",
+                 "width of such a student; another width starts at random"),
+    STUDENT_SIZE("student-heads", heads, 65536, "width",
+                 "attention heads of such a student; by default of the teacher's size"),
+    STUDENT_SIZE("student-ffn", ffn, 1048576, "width",
+                 "width of its feed-forward blocks; by default in proportion to its width"),
     { .name = "temperature",
       .type = SES_OPT_REAL,
       .offset = offsetof(ses_teacher_options, distill.temperature),
@@ -212,6 +235,31 @@ static const ses_opt teacher_opt[] = {
     WEIGHT("hidden-weight", hidden, "0", "distillation: weight of hidden states, layer by layer (TinyBERT)"),
     WEIGHT("attention-weight", attention, "0",
            "distillation: weight of attention scores, layer by layer (TinyBERT)"),
+    WEIGHT("relation-weight", relation, "0",
+           "distillation: weight of the relations of tokens in the last layer (MiniLM); any width and heads"),
+    { .name = "relations",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(ses_teacher_options, distill.relations),
+      .value = "LIST",
+      .help = "relations of queries, keys and values: some of attention, qq, kk, vv; default: qq,kk,vv "
+              "(MiniLMv2); "
+              "MiniLM: attention,vv" },
+    { .name = "relation-heads",
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_teacher_options, distill.relation_heads),
+      .def = "0",
+      .zero_word = "teacher",
+      .min = 0,
+      .max = 65536,
+      .help = "heads of relations, which divide both widths; by default the teacher's attention heads" },
+    { .name = "teacher-layer",
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_teacher_options, distill.teacher_layer),
+      .def = "0",
+      .zero_word = "last",
+      .min = 0,
+      .max = 1024,
+      .help = "layer of the teacher whose relations are taught, counted from 1" },
 };
 const ses_opt_table ses_teacher_option_table = { teacher_opt, SES_LEN(teacher_opt) };
 

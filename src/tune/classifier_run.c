@@ -14,7 +14,7 @@
 
 static bool check_options(const ses_finetune_options *o, const ses_finetune_task *task, ses_err *e)
 {
-    if (task != &ses_finetune_task_classify)
+    if (!task->by_words)
         return ses_fail(e, SES_EUSAGE, "methods classify texts: --task classify, not %s", task->name);
     if (o->model || o->config || o->open_model)
         return ses_fail(e, SES_EUSAGE, "a method is trained instead of a model: remove --model or --method");
@@ -122,7 +122,7 @@ static bool run(ses_finetune *f, const ses_classifier_plan *p, ses_err *e)
         !check_options(&f->o, f->task, e) || !ses_classifier_check_settings(p->kind, &p->settings, e) ||
         !ses_train_folder_check(&f->o.run, e))
         return false;
-    f->task = &ses_finetune_task_by_classifier;
+    f->task = f->task->by_words;
     f->lower_is_better = ses_metric_lower_is_better(ses_finetune_metric(f));
     if (!ses_finetune_prepare_data(f, e) || !train(f, p, e)) return false;
     if (f->eval_rows &&

@@ -12,6 +12,7 @@ void ses_eval_report_free(ses_eval_report *r)
     ses_scores_free(&r->scores);
     ses_free(r->classes);
     ses_free(r->confusion);
+    ses_free(r->exit_counts);
     *r = (ses_eval_report){ 0 };
 }
 
@@ -83,7 +84,7 @@ bool ses_eval_report_make(ses_eval_report *r, ses_finetuner *t, const ses_finetu
     ses_arena_free(&mem);
     size_t max_classes = r->scores.n + t->n_labels + 1;
     r->classes = ok ? ses_alloc_array(max_classes, sizeof *r->classes, e) : NULL;
-    ok = r->classes != NULL;
+    ok = r->classes != NULL && ses_eval_report_add_layers(r, t, o, e);
     if (ok && t->task->has_label_names) classes_from_scores(r);
     if (ok && !r->n_classes && r->confusion) classes_from_confusion(r);
     if (!ok) ses_eval_report_free(r);
@@ -165,4 +166,5 @@ void ses_eval_report_put(const ses_eval_report *r, ses_json_writer *w)
     if (!loss && !isnan(r->loss)) ses_json_member_real(w, "eval_loss", r->loss);
     ses_json_member_int(w, "eval_samples", (int64_t)r->n);
     if (r->confusion) put_labels(r, w);
+    ses_eval_report_put_layers(r, w);
 }

@@ -61,8 +61,10 @@ char *ses_finetune_settings_json(const ses_finetune *f, ses_err *e)
     ses_json_member_real(w, "weight_decay", r->weight_decay);
     ses_json_member_real(w, "clip", r->max_grad_norm);
     ses_transfer_put_settings(&o->transfer, w);
+    ses_exit_training_put_settings(f, w);
     ses_teacher_put_settings(&o->teacher, w);
     ses_pruning_put_settings(&o->pruning, w);
+    if (o->quantize_aware) ses_json_member_bool(w, "quantize_aware", true);
     ses_json_member_real(w, "label_smoothing", o->label_smoothing);
     if (f->mixture) ses_mixture_put_settings(f->mixture, w);
     ses_json_end_object(w);

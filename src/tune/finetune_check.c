@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "model/model_desc.h"
 #include "task/words/word_stack.h"
+#include "train/distill/student_config.h"
 #include "train/training_events.h"
 
 #include <inttypes.h>
@@ -24,6 +25,32 @@ bool ses_finetune_match_labels(ses_finetune *f, ses_err *e)
         return true;
     f->keeps_labels = f->base_has_names && ses_examples_align_labels(f->train_rows, f->base_labels, &ignored);
     return ignored.code != SES_ENOMEM || ses_fail(e, SES_ENOMEM, "out of memory");
+}
+
+/* ---- what a run starts from ---- */
+
+bool ses_finetune_check_start(const ses_finetune_options *o, ses_err *e)
+{
+    if ((o->model != NULL) + (o->config != NULL) + (o->open_model != NULL) + (o->embed != NULL) +
+            ses_student_is_new(&o->teacher.student) !=
+        1)
+        return ses_fail(e, SES_EUSAGE,
+                        "set one of model, config, open_model and embed, or sizes of a new student");
+    if (o->quantize_aware && (o->embed || o->n_also || ses_transfer_has_adapter(&o->transfer)))
+        return ses_fail(e, SES_EUNSUPPORTED, "qat trains the weights of one model: not with %s",
+                        o->embed    ? "embed"
+                        : o->n_also ? "several data sets"
+                                    : "an adapter, whose merged weights would be rounded anew");
+    return true;
+}
+
+bool ses_finetune_resolve_student(ses_finetune *f, ses_err *e)
+{
+    if (!ses_student_is_new(&f->o.teacher.student)) return true;
+    if (!f->o.teacher.model) return ses_fail(e, SES_EUSAGE, "the sizes of a student need a teacher");
+    f->student_dir = ses_model_resolve(f->o.teacher.model, NULL, e);
+    if (!f->o.tokenizer) f->o.tokenizer = f->student_dir;
+    return f->student_dir != NULL;
 }
 
 /* ---- notices ---- */

@@ -32,6 +32,8 @@ struct ses_predictor {
     bool is_partial;        /* a stream: rows may follow */
     ses_predictor **member; /* [n_members] the other models of an ensemble, owned */
     size_t n_members;
+    ses_exit_policy exit;
+    bool has_exit; /* texts leave early by it */
 };
 
 struct ses_finetune {
@@ -60,8 +62,9 @@ struct ses_finetune {
     ses_cross_view *cross_view; /* o.unlabeled; NULL: none */
     ses_mixture *mixture;       /* o.also: all data sets, this one is the first; NULL: one data set */
     ses_trainer *trainer;
-    char *model_dir; /* o.model resolved: a folder */
-    char *settings;  /* JSON object: what a resumed run must have in common */
+    char *model_dir;   /* o.model resolved: a folder */
+    char *student_dir; /* the teacher's folder, if the student is made of its config; NULL: it is not */
+    char *settings;    /* JSON object: what a resumed run must have in common */
     ses_training_resumed resumed;
     ses_run_log log;
     char *log_path, *tensorboard_dir;
@@ -108,6 +111,10 @@ bool ses_tagger_fit(ses_finetune *f, ses_err *e);
 ses_finetuner *ses_tagger_tuner(ses_finetune *f, const ses_finetuner_options *t, ses_err *e);
 
 /* finetune_check.c */
+/* One model, config or student; qat is possible. */
+bool ses_finetune_check_start(const ses_finetune_options *o, ses_err *e);
+/* A student with sizes of its own: sets f->student_dir and, unless there is one, the teacher's tokenizer. */
+bool ses_finetune_resolve_student(ses_finetune *f, ses_err *e);
 /* Base model's order, if the labels are the same. */
 bool ses_finetune_match_labels(ses_finetune *f, ses_err *e);
 bool ses_finetune_check_metric(ses_finetune *f, ses_err *e); /* the task has such a score */
@@ -132,11 +139,36 @@ bool ses_finetune_write_errors(const ses_finetune *f, const char *dir, ses_err *
 /* Members of the results of training and of evaluation. */
 void ses_finetune_put_parts(const ses_finetune *f, bool train, bool eval, ses_json_writer *w);
 
+/* predictor_exit.c: the open model of p can leave early by p->exit; passes then do. */
+bool ses_predictor_use_exit(ses_predictor *p, ses_err *e);
+/* Counts the layers of the texts of a report. */
+bool ses_eval_report_add_layers(ses_eval_report *r, const ses_finetuner *t, const ses_finetune_outputs *o,
+                                ses_err *e);
+void ses_eval_report_put_layers(const ses_eval_report *r, ses_json_writer *w);
+
+/* exit_training.c: early exit */
+/* Checks o.exits and writes "sesame_exits" of f->config; the task is known. */
+bool ses_exit_training_config(ses_finetune *f, ses_err *e);
+/* The model is open: sets the loss of its exits. */
+bool ses_exit_training_begin(ses_finetune *f, ses_err *e);
+/* frozen: only exits are trained. */
+void ses_exit_training_groups(const ses_finetune *f, ses_optim_options *optim);
+/* Members of the settings that a resumed run shares. */
+void ses_exit_training_put_settings(const ses_finetune *f, ses_json_writer *w);
+
+/* predictor.c: reads examples without labels, to be freed, and opens the model, which the first prediction
+ * does otherwise. NULL: an error. */
+ses_examples *ses_predictor_prepare(ses_predictor *p, const char *path, ses_err *e);
+
 /* tune_classifier.c: the texts of examples; both texts of a pair are joined by a blank, on mem. */
 bool ses_classifier_texts(const ses_examples *rows, ses_string *text, ses_arena *mem, ses_err *e);
 
 /* model_card.c: README.md of the folder */
 bool ses_model_card_write(const ses_finetune *f, const char *dir, ses_err *e);
+
+/* predictor.c: reads a labeled file, opens the model and encodes the examples. Free *rows and *set. */
+bool ses_predictor_encode(ses_predictor *p, const char *path, ses_examples **rows, ses_finetune_set *set,
+                          ses_err *e);
 
 /* eval_report.c: r is overwritten. b->resamples 0: no intervals. */
 bool ses_eval_report_make(ses_eval_report *r, ses_finetuner *t, const ses_finetune_set *s,

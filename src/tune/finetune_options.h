@@ -38,6 +38,8 @@ extern const ses_opt_table ses_bootstrap_option_table;
         .name = "pattern", .type = SES_OPT_INT, .offset = offsetof(struct_, field.pattern), .value = "N",  \
         .def = "1", .min = 1, .max = 64, .help = "number of the pattern in --patterns"                     \
     }
+extern const ses_opt_table ses_exit_option_table; /* exit_training.c: for a ses_exit_options */
+
 /* field: a const char *. */
 #define SES_OPT_FINETUNED_MODEL(struct_, field)                                                   \
     {                                                                                             \

@@ -12,6 +12,7 @@
 #include "train/model_presets.h"
 #include "train/optim/optim_kind.h"
 #include "train/prune/pruner.h"
+#include "train/quantize_aware.h"
 #include "train/ranks.h"
 #include "train/train_folder.h"
 #include "train/train_options.h"
@@ -147,8 +148,7 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
 
 static bool check_options(const ses_finetune_options *o, const ses_finetune_task *task, ses_err *e)
 {
-    if ((o->model != NULL) + (o->config != NULL) + (o->open_model != NULL) + (o->embed != NULL) != 1)
-        return ses_fail(e, SES_EUSAGE, "set one of model, config, open_model and embed");
+    if (!ses_finetune_check_start(o, e)) return false;
     if (o->embed && task->target != SES_TARGET_TAGS)
         return ses_fail(e, SES_EUSAGE, "embed makes a tagger: it applies to the task tag only");
     if (!o->embed && (o->encoder || o->lm_layer))
@@ -210,6 +210,8 @@ static bool read_config(ses_finetune *f, ses_err *e)
     if (f->o.open_model) return true;
     if (f->o.embed)
         ses_tagger_open(f, e);
+    else if (f->student_dir)
+        f->config = ses_teacher_student_config(&f->o.teacher, f->student_dir, e);
     else
         f->config =
             f->o.config ? ses_preset_load(f->o.config, e) : ses_model_config_open(f->o.model, NULL, e);
@@ -280,6 +282,7 @@ static bool open_model(ses_finetune *f, const ses_json *config, ses_err *e)
     if (v) f->tuner->embedding_size = ses_vectors_dim(v);
     bool ok = (o->open_model || ses_finetuner_build_config(f->tuner, config, e)) &&
               ses_finetuner_open_model(f->tuner, o->model, true, (uint64_t)o->run.seed, e);
+    if (ok && o->quantize_aware) ok = ses_model_round_i8(f->tuner->model, e);
     if (ok && v)
         ok = ses_token_vectors_copy(f->tuner->model, f->tuner->tokenizer, v, &copied, e) ||
              ses_wrap(e, "%s", o->vectors);
@@ -302,11 +305,11 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
         f->tuner = tokenizer ? ses_finetuner_new(&t, tokenizer, type ? type : "", f->dev, e) : NULL;
         ses_free(tokenizer);
     }
-    if (!f->tuner || !ses_finetuner_set_labels(f->tuner, f->train_rows, e) ||
-        !ses_finetune_check_metric(f, e) || !fit_config(f, e))
+    if (!f->tuner || !ses_finetuner_set_labels(f->tuner, f->train_rows, e) || !fit_config(f, e) ||
+        !ses_exit_training_config(f, e) || !ses_finetune_check_metric(f, e))
         return false;
     return open_model(f, ses_finetune_base_config(f), e) &&
-           ses_transfer_continue(&f->o.transfer, f->tuner->model, e) &&
+           ses_transfer_continue(&f->o.transfer, f->tuner->model, e) && ses_exit_training_begin(f, e) &&
            (ses_finetuner_encode(f->tuner, f->train_rows, &f->train, e) ||
             ses_wrap(e, "%s", f->train_name)) &&
            (!f->eval_rows || ses_finetuner_encode(f->tuner, f->eval_rows, &f->eval, e) ||
@@ -325,6 +328,7 @@ static bool set_optimizer(ses_finetune *f, ses_trainer_options *o, ses_err *e)
     if (!ses_transfer_groups(&f->o.transfer, f->tuner->model, r->weight_decay, &f->layers, &o->optim,
                              &o->unfreezing, e))
         return false;
+    ses_exit_training_groups(f, &o->optim);
     return ses_training_schedule(r, o, e);
 }
 
@@ -431,7 +435,8 @@ static bool prepare(ses_finetune *f, ses_err *e)
 {
     const ses_training_options *r = &f->o.run;
     if (!ses_finetune_resolve_task(&f->o.data, &f->o.task, &f->task, &f->spec, e) ||
-        !check_options(&f->o, f->task, e) || (is_first_rank(f) && !ses_train_folder_check(r, e)))
+        !ses_finetune_resolve_student(f, e) || !check_options(&f->o, f->task, e) ||
+        (is_first_rank(f) && !ses_train_folder_check(r, e)))
         return false;
     return resolve_model(f, e) && read_config(f, e) && ses_finetune_prepare_data(f, e) &&
            prepare_model(f, e) && prepare_batches(f, e);
@@ -508,6 +513,7 @@ void ses_finetune_free(ses_finetune *f)
     ses_free(f->errors);
     ses_json_free(f->config);
     ses_free(f->model_dir);
+    ses_free(f->student_dir);
     ses_free(f->settings);
     ses_free(f->log_path);
     ses_free(f->tensorboard_dir);

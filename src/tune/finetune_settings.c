@@ -128,6 +128,7 @@ static const ses_opt opt[] = {
       .max = 0.99,
       .help = "label smoothing factor" },
     SES_OPT_INCLUDE(ses_finetune_settings, o.transfer, ses_transfer_option_table),
+    SES_OPT_INCLUDE(ses_finetune_settings, o.exits, ses_exit_option_table),
     { .name = "teacher",
       .type = SES_OPT_LIST,
       .offset = AT(teachers),
@@ -135,6 +136,12 @@ static const ses_opt opt[] = {
       .is_model = true,
       .help = "distill from this model; repeated: from the mean probabilities of several" },
     SES_OPT_INCLUDE(ses_finetune_settings, o.teacher, ses_teacher_option_table),
+    { .name = "qat",
+      .type = SES_OPT_FLAG,
+      .offset = AT(o.quantize_aware),
+      .help = "quantization-aware training: dense layers round as int8 products do, so that 'sesame quantize "
+              "--dtype "
+              "int8' keeps the scores" },
     { .name = "metric",
       .type = SES_OPT_TEXT,
       .offset = AT(o.metric),
@@ -181,7 +188,8 @@ ses_finetune_settings *ses_finetune_settings_new(const ses_setting *settings, se
     ses_finetune_settings *s = ses_alloc(sizeof *s, e);
     if (s && ses_opt_defaults(opt, SES_LEN(opt), s, e) &&
         ses_opt_set_all(opt, SES_LEN(opt), s, "finetune", settings, e) &&
-        ses_further_sets_read(&s->sets, &s->also, e))
+        ses_further_sets_read(&s->sets, &s->also, e) &&
+        ses_further_sets_check_alpha(&s->sets, s->o.mix_alpha, e))
         return s;
     ses_finetune_settings_free(s);
     return NULL;

@@ -51,6 +51,7 @@ typedef struct ses_finetune_outputs {
     double *nll;       /* [rows] negative log likelihood */
     int64_t *n_nll;    /* [rows] tokens in it */
     double *no_answer; /* [rows] score of no answer minus the best answer's */
+    int32_t *layers;   /* [rows] layers passed, if texts leave early; else NULL */
     void *state;       /* private to the task, between begin and finish */
     ses_arena mem;     /* owns all of it */
 } ses_finetune_outputs;
@@ -108,9 +109,10 @@ typedef struct ses_finetuner {
     int32_t src_lang, tgt_lang;        /* rewrite: language tokens; -1: none */
     int32_t *scratch;                  /* ids and tags of a sequence */
     size_t scratch_cap;
-    ses_gpt_inputs gpt;  /* inputs of GPT-1 */
-    bool has_new_tokens; /* the tokenizer has more tokens than the file it was read from */
-    void *state;         /* the task's: made by its open, freed by its close */
+    ses_gpt_inputs gpt;          /* inputs of GPT-1 */
+    bool has_new_tokens;         /* the tokenizer has more tokens than the file it was read from */
+    void *state;                 /* the task's: made by its open, freed by its close */
+    const ses_exit_policy *exit; /* borrowed: texts leave early in predictions; NULL: none */
 } ses_finetuner;
 
 struct ses_finetune_task {
@@ -140,7 +142,10 @@ struct ses_finetune_task {
     /* Computes the outputs of all rows without sequences: the task has no tokenizer and no model. NULL:
      * sequences in batches, by the functions below. */
     bool (*predict_rows)(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e);
-    const ses_finetune_task *gpt_inputs; /* the task with the inputs of GPT-1; NULL: it has none */
+    const ses_finetune_task *gpt_inputs;  /* the task with the inputs of GPT-1; NULL: it has none */
+    const ses_finetune_task *by_words;    /* the task by a classifier of words; NULL: it has none */
+    const ses_finetune_task *by_patterns; /* the task by a masked LM and patterns; NULL: it has none */
+    bool reads_patterns;                  /* the labels are words of patterns */
     /* Called when the tokenizer is open, which it may replace; may be NULL. */
     bool (*open_tokenizer)(ses_finetuner *t, ses_err *e);
     /* Writes vocab_size and sesame_inputs of the model's config; base: config.json. May be NULL. */

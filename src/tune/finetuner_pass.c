@@ -20,6 +20,7 @@ typedef struct host {
     size_t raw_cap, cap, n; /* n: numbers in x */
     int64_t cols;
     bool per_token;
+    bool has_layers; /* the last column of x is the number of layers of a text that may leave early */
 } host;
 
 /* A beam of answers: its outputs side by side, a row per sequence. */
@@ -65,6 +66,26 @@ static bool read_output(ses_finetuner *t, const ses_outputs *out, host *h, ses_e
     return true;
 }
 
+/* Puts the layers of texts that may leave early behind their scores, as a further column. */
+static bool read_layers(ses_finetuner *t, const ses_outputs *out, host *h, ses_err *e)
+{
+    const ses_output *o = ses_outputs_find(out, "exit_layers");
+    int64_t rows = o ? ses_rows(o->tensor) : 0, cols = h->cols + 1;
+    h->has_layers = o != NULL;
+    if (!o) return true;
+    if (!ses_array_reserve(&h->raw, &h->raw_cap, (size_t)rows, sizeof *h->raw, e) ||
+        !ses_array_reserve(&h->x, &h->cap, (size_t)(rows * cols), sizeof *h->x, e) ||
+        !ses_tape_read(t->tape, o->tensor, h->raw))
+        return false;
+    for (int64_t r = rows; r-- > 0;) {
+        memmove(h->x + r * cols, h->x + r * h->cols, (size_t)h->cols * sizeof *h->x);
+        h->x[r * cols + h->cols] = (float)h->raw[r];
+    }
+    h->cols = cols;
+    h->n = (size_t)(rows * cols);
+    return true;
+}
+
 /* Forward pass of a batch: its outputs on the host and its loss, NaN: none. */
 static bool run_batch(ses_finetuner *t, const ses_batch *b, host *h, double *loss, ses_err *e)
 {
@@ -73,8 +94,9 @@ static bool run_batch(ses_finetuner *t, const ses_batch *b, host *h, double *los
     ses_real value = 0;
     h->per_token = k->target == SES_TARGET_TAGS || k->target == SES_TARGET_SPAN;
     ses_tape_reset(t->tape, &(ses_tape_options){ 0 });
-    if (!ses_model_forward(t->model, t->tape, b, &(ses_output_request){ .logits = true }, &out, e) ||
-        !read_output(t, &out, h, e))
+    ses_output_request request = { .logits = true, .exit = t->exit };
+    if (!ses_model_forward(t->model, t->tape, b, &request, &out, e) || !read_output(t, &out, h, e) ||
+        !read_layers(t, &out, h, e))
         return false;
     if (out.loss && !ses_tape_read(t->tape, out.loss, &value)) return false;
     *loss = out.loss ? (double)value * (double)b->seqs : NAN;
@@ -85,7 +107,7 @@ static bool run_batch(ses_finetuner *t, const ses_batch *b, host *h, double *los
 typedef struct batch_outputs {
     double loss;
     int64_t cols, n; /* n: numbers in all; 0: the round has no batch for this rank */
-    bool per_token;
+    bool per_token, has_layers;
 } batch_outputs;
 
 /* A pass over a set. */
@@ -111,8 +133,10 @@ static bool collect(pass *p, const ses_batch *b, const batch_outputs *k, const f
     for (int64_t i = 0; i < b->seqs; i += group) {
         int64_t at = k->per_token ? b->cu_seqlens[i] : i / group,
                 n = k->per_token ? b->cu_seqlens[i + 1] - b->cu_seqlens[i] : 1;
-        if (!p->t->task->collect(p->t, p->s, p->o, p->done + i, x + at * k->cols, n, k->cols, e))
+        if (!p->t->task->collect(p->t, p->s, p->o, p->done + i, x + at * k->cols, n, k->cols - k->has_layers,
+                                 e))
             return false;
+        if (k->has_layers) p->o->layers[p->s->row[p->done + i]] = (int32_t)x[(at + 1) * k->cols - 1];
     }
     p->done += b->seqs;
     return true;
@@ -141,6 +165,7 @@ static bool run_round(pass *p, int64_t first, ses_err *e)
         if (!p->from.batch(p->from.ctx, 0, own, &b, e) || !run_batch(p->t, &b, &p->h, &mine.loss, e))
             return false;
         mine.per_token = p->h.per_token;
+        mine.has_layers = p->h.has_layers;
         mine.cols = p->h.cols;
         mine.n = (int64_t)p->h.n;
     }
@@ -208,7 +233,9 @@ bool ses_finetuner_predict(ses_finetuner *t, const ses_finetune_set *s, ses_fine
     if (batches) p.from = ses_batches_source(batches), p.count = p.from.count(p.from.ctx, 0);
     p.info = batches ? ses_alloc_array((size_t)p.size, sizeof *p.info, e) : NULL;
     p.offset = p.info ? ses_alloc_array((size_t)p.size + 1, sizeof *p.offset, e) : NULL;
-    bool ok = p.offset && k->begin(t, s, o, e) && run_batches(&p, progress, ctx, e);
+    if (t->exit) o->layers = ses_arena_array(&o->mem, s->n_rows, sizeof *o->layers, e);
+    bool ok =
+        p.offset && (!t->exit || o->layers) && k->begin(t, s, o, e) && run_batches(&p, progress, ctx, e);
     if (ok) o->loss /= (double)s->n;
     ok = ok && (!k->finish || k->finish(t, s, o, e));
     ses_free(p.h.raw);

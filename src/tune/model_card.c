@@ -192,6 +192,7 @@ static void put_training(ses_buf *b, const ses_finetune *f)
     put_row(b, "base model",
             o->model                ? ses_model_label_of(o->model).s
             : o->config || o->embed ? "random weights"
+            : f->student_dir        ? ses_model_label_of(f->student_dir).s
                                     : "an open model");
     ses_buf_puts(b, "| data | ");
     ses_card_put_cell(b, ses_path_name_of(f->train_name).s);

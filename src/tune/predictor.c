@@ -47,10 +47,10 @@ static bool read_labels(ses_predictor *p, const char *dir, ses_err *e)
 /* The folder has a classifier without a neural encoder, which has no other task than classify. */
 static bool use_classifier(ses_predictor *p, ses_err *e)
 {
-    if (p->task != &ses_finetune_task_classify)
+    if (!p->task->by_words)
         return ses_fail(e, SES_EUSAGE, "%s: a classifier of texts has the task classify, not %s", p->dir,
                         p->task->name);
-    p->task = &ses_finetune_task_by_classifier;
+    p->task = p->task->by_words;
     return true;
 }
 
@@ -63,6 +63,11 @@ static bool open_members(ses_predictor *p, ses_err *e)
     o.rename = NULL; /* the first model names the predictions */
     if (o.task.patterns == p->pattern_file) o.task.patterns = NULL; /* the first model's own */
     if (!p->o.n_ensemble) return true;
+    if (p->o.base || p->o.n_adapters)
+        return ses_fail(
+            e, SES_EUSAGE,
+            "ensemble: base and adapters do not apply to several models; name folders of adapters "
+            "as models, they know their base");
     if (!p->task->combine)
         return ses_fail(e, SES_EUNSUPPORTED, "ensemble: the task %s has no probabilities to average",
                         p->task->name);
@@ -79,18 +84,18 @@ static bool open_members(ses_predictor *p, ses_err *e)
 /* The folder has patterns, so that its masked LM classifies texts. */
 static bool use_patterns(ses_predictor *p, ses_err *e)
 {
-    if (p->task != &ses_finetune_task_classify) return true;
+    if (!p->task->by_patterns) return true;
     p->pattern_file = ses_path_join(p->dir, SES_PATTERN_FILE, e);
     if (!p->pattern_file || !ses_path_exists(p->pattern_file)) return p->pattern_file != NULL;
     p->o.task.patterns = p->pattern_file;
-    p->task = &ses_finetune_task_by_cloze;
+    p->task = p->task->by_patterns;
     return true;
 }
 
 /* The labels of the patterns, if config.json has none. */
 static bool read_pattern_labels(ses_predictor *p, ses_err *e)
 {
-    if (p->task != &ses_finetune_task_by_cloze || p->has_label_names) return true;
+    if (!p->task->reads_patterns || p->has_label_names) return true;
     ses_patterns *x = ses_patterns_open(p->o.task.patterns, e);
     const char **name = x ? ses_alloc_array(x->n_verbalizers, sizeof *name, e) : NULL;
     for (size_t i = 0; name && i < x->n_verbalizers; i++) name[i] = x->verbalizer[i].label;
@@ -109,9 +114,9 @@ ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *
     p->o = *o;
     p->dev = d;
     ses_data_spec spec;
-    p->dir = ses_model_resolve(dir, NULL, e);
-    if (!p->dir || !ses_finetune_resolve_task(&o->data, &o->task, &p->task, &spec, e) ||
-        !use_patterns(p, e) || !read_labels(p, p->dir, e) || !read_pattern_labels(p, e)) {
+    if (!ses_predictor_set_exit(p, o->exit, e) || !(p->dir = ses_model_resolve(dir, NULL, e)) ||
+        !ses_finetune_resolve_task(&o->data, &o->task, &p->task, &spec, e) || !use_patterns(p, e) ||
+        !read_labels(p, p->dir, e) || !read_pattern_labels(p, e)) {
         ses_predictor_free(p);
         return NULL;
     }
@@ -226,6 +231,14 @@ static ses_examples *read_rows(ses_predictor *p, const char *path, bool labels, 
     return NULL;
 }
 
+ses_examples *ses_predictor_prepare(ses_predictor *p, const char *path, ses_err *e)
+{
+    ses_examples *rows = read_rows(p, path, false, e);
+    if (rows && open_model(p, rows, e)) return rows;
+    ses_examples_free(rows);
+    return NULL;
+}
+
 static bool on_batch(void *ctx, int64_t done, int64_t total)
 {
     const ses_predictor *p = ctx;
@@ -300,7 +313,7 @@ static bool predict_members(ses_predictor *p, const ses_examples *rows, ses_fine
 static bool predict(ses_predictor *p, const ses_examples *rows, const char *path, bool labels,
                     ses_finetune_set *set, ses_finetune_outputs *out, ses_err *e)
 {
-    if (!open_model(p, rows, e)) return false;
+    if (!open_model(p, rows, e) || !ses_predictor_use_exit(p, e)) return false;
     p->tuner->unlabeled = !labels;
     p->tuner->in_ensemble = p->n_members > 0;
     if (!ses_finetuner_encode(p->tuner, rows, set, e)) return path ? ses_wrap(e, "%s", path) : false;
@@ -308,6 +321,14 @@ static bool predict(ses_predictor *p, const ses_examples *rows, const char *path
         ses_finetune_report_set(p->tuner, set, path ? path : "examples", p->o.on_event, p->o.ctx);
     return ses_finetuner_predict(p->tuner, set, out, on_batch, p, e) &&
            (!p->n_members || predict_members(p, rows, set, out, e));
+}
+
+bool ses_predictor_encode(ses_predictor *p, const char *path, ses_examples **rows, ses_finetune_set *set,
+                          ses_err *e)
+{
+    *rows = read_rows(p, path, true, e);
+    return *rows && open_model(p, *rows, e) &&
+           (ses_finetuner_encode(p->tuner, *rows, set, e) || ses_wrap(e, "%s", path));
 }
 
 static bool evaluate(ses_predictor *p, const ses_examples *rows, const char *path, ses_eval_report *out,
@@ -353,6 +374,8 @@ static ses_predictions *predictions_of(ses_predictor *p, const ses_examples *row
         r->item[i] = (ses_prediction){ 0 };
         if (!p->task->fill_prediction(p->tuner, &r->set, &r->outputs, i, &r->item[i], &r->mem, e))
             r->item = NULL;
+        else if (r->outputs.layers)
+            r->item[i].layers = r->outputs.layers[i];
     }
     if (r->item) return r;
     ses_predictions_free(r);
@@ -555,6 +578,7 @@ void ses_predictions_put(const ses_predictions *p, size_t i, ses_json_writer *w)
 {
     ses_json_begin_object(w);
     p->predictor->task->put_prediction(p->predictor->tuner, &p->set, &p->outputs, i, w);
+    if (p->outputs.layers) ses_json_member_int(w, "layers", p->outputs.layers[i]);
     ses_json_end_object(w);
 }
 

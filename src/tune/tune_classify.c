@@ -78,7 +78,10 @@ static bool encode_gpt(ses_finetuner *t, const ses_labeled_example *r, int32_t r
 
 static const ses_finetune_task classify_gpt = { CLASSIFY, SES_GPT_HOOKS, .group = ses_gpt_group,
                                                 .encode = encode_gpt };
-const ses_finetune_task ses_finetune_task_classify = { CLASSIFY, .gpt_inputs = &classify_gpt,
+const ses_finetune_task ses_finetune_task_classify = { CLASSIFY,
+                                                       .gpt_inputs = &classify_gpt,
+                                                       .by_words = &ses_finetune_task_by_classifier,
+                                                       .by_patterns = &ses_finetune_task_by_cloze,
                                                        .encode = encode,
                                                        .collect = ses_finetuner_collect_scores };
 

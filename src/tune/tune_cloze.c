@@ -282,6 +282,7 @@ const ses_finetune_task ses_finetune_task_by_cloze = {
     .data = SES_DATA_CLASSIFY,
     .target = SES_TARGET_TAGS,
     .has_label_names = true,
+    .reads_patterns = true,
     .metrics = "accuracy|f1",
     .best_metric = "accuracy",
     .open = open_task,

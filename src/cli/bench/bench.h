@@ -23,6 +23,7 @@ typedef struct ses_bench {
     const char *model;                  /* model: model folder; NULL: built-in sizes with random weights */
     const ses_opt_list *batches;        /* model: batches for that folder */
     bool train;                         /* model: training steps instead of forward passes */
+    bool also_dense;                    /* model: sparse int8 weights packed densely, too */
     bool recompute;                     /* model: gradient checkpointing, see ses_tape_options */
     bool rounds_on_request;             /* --turns: a round per line on standard input */
     const struct ses_serve_load *serve; /* serve: the load */

@@ -18,6 +18,10 @@ static const shape shapes[] = { { 768, 768 }, { 3072, 768 }, { 768, 3072 } };
 static const int64_t sizes[SIZES] = { 1, 8, 32, 128, 512, 2048 };
 static const bool quick_size[SIZES] = { false, true, false, true, true, false };
 
+/* Shares of zero blocks of the sparse int8 weights; COLD_SPARSE has all copies. */
+enum { SPARSE = 4, COLD_SPARSE = 2 };
+static const double zero_share[SPARSE] = { 0.5, 0.7, 0.8, 0.9 };
+
 /* Buffers of one N x K; enough copies of the weights that rotating over them exceeds the cache. */
 typedef struct weights {
     shape s;
@@ -29,6 +33,8 @@ typedef struct weights {
     ses_dtype packed_dtype;      /* SES_BF16 if products take bf16 operands */
     uint16_t *half;              /* [copies][packed_size] */
     char *bytes;                 /* [copies][bytes_size] */
+    char *sparse[SPARSE];        /* int8 weights with zero blocks, sparse_size bytes per copy */
+    int64_t sparse_size[SPARSE];
     uint8_t *rows;               /* x quantized to int8; scale: [MAX_M] */
     float *scale;
     float *x, *y, *dw, *bias; /* [MAX_M, k], [MAX_M, n], [n, k], [n] */
@@ -87,10 +93,10 @@ static void half_cold(void *ctx, int64_t call)
     multiply_half(v, call % v->copies);
 }
 
-static void multiply_bytes(const weights *v, int64_t copy)
+static void multiply_i8(const weights *v, const void *packed)
 {
     ses_gemm g = ses_gemm_nt(v->y, v->x, v->w, v->m, v->s.n, v->s.k);
-    g.packed = v->bytes + copy * v->bytes_size;
+    g.packed = packed;
     g.packed_dtype = SES_I8;
     ses_i8_rows rows = { v->rows, v->scale };
     v->dev->k.quantize_rows(&v->dev->exec, rows, v->x, v->m, v->s.k);
@@ -99,14 +105,33 @@ static void multiply_bytes(const weights *v, int64_t copy)
 
 static void bytes_hot(void *ctx, int64_t call)
 {
+    const weights *v = ctx;
     (void)call;
-    multiply_bytes(ctx, 0);
+    multiply_i8(v, v->bytes);
 }
 
 static void bytes_cold(void *ctx, int64_t call)
 {
     const weights *v = ctx;
-    multiply_bytes(v, call % v->copies);
+    multiply_i8(v, v->bytes + call % v->copies * v->bytes_size);
+}
+
+#define SPARSE_HOT(name, i)                    \
+    static void name(void *ctx, int64_t call)  \
+    {                                          \
+        const weights *v = ctx;                \
+        (void)call;                            \
+        multiply_i8(v, v->sparse[i]);          \
+    }
+SPARSE_HOT(half_zero, 0)
+SPARSE_HOT(zero_70, 1)
+SPARSE_HOT(zero_80, 2)
+SPARSE_HOT(zero_90, 3)
+
+static void sparse_cold(void *ctx, int64_t call)
+{
+    const weights *v = ctx;
+    multiply_i8(v, v->sparse[COLD_SPARSE] + call % v->copies * v->sparse_size[COLD_SPARSE]);
 }
 
 static void pack_in_call(void *ctx, int64_t call)
@@ -185,6 +210,11 @@ static const comparison comparisons[] = {
     { "gemm_f16_cold", "f16 weights, cold", half_cold, NULL },
     { "gemm_i8", "int8 weights, hot", bytes_hot, NULL },
     { "gemm_i8_cold", "int8 weights, cold", bytes_cold, NULL },
+    { "gemm_i8_zero50", "int8, half of the blocks 0", half_zero, NULL },
+    { "gemm_i8_zero70", "int8, 70 % of the blocks 0", zero_70, NULL },
+    { "gemm_i8_zero80", "int8, 80 % of the blocks 0", zero_80, NULL },
+    { "gemm_i8_zero90", "int8, 90 % of the blocks 0", zero_90, NULL },
+    { "gemm_i8_zero80_cold", "int8, 80 % of the blocks 0, cold", sparse_cold, NULL },
     { "gemm_onthefly", "packed in the call", pack_in_call, NULL },
     { "gemm_gelu", "packed, bias + GELU", with_gelu, NULL },
     { "gemm_dx", "backward dX", dx, peer_dx },
@@ -228,8 +258,31 @@ static void weights_free(weights *v)
     ses_free(v->bias);
     ses_free(v->half);
     ses_free(v->bytes);
+    for (int i = 0; i < SPARSE; i++) ses_free(v->sparse[i]);
     ses_free(v->rows);
     ses_free(v->scale);
+}
+
+/* Packs weights with zero blocks, densely at levels without sparse products. */
+static bool pack_sparse(weights *v, int i, float *w, ses_err *e)
+{
+    const ses_kernels *k = &v->dev->k;
+    ses_i8_weight from = { .b = w, .b_row = 1, .b_col = v->s.k, .n = v->s.n, .k = v->s.k };
+    int64_t count = v->s.n * v->s.k, copies = i == COLD_SPARSE ? v->copies : 1;
+    uint32_t state = 1;
+    memcpy(w, v->w, (size_t)count * sizeof *w);
+    for (int64_t at = 0; at < count; at += 4) {
+        state = state * 1664525 + 1013904223;
+        if ((state >> 8) * 0x1p-24 < zero_share[i]) memset(w + at, 0, 4 * sizeof *w);
+    }
+    int64_t bytes = k->gemm_i8_sparse_size(&v->dev->exec, &from, 1);
+    v->sparse_size[i] = ((bytes ? bytes : k->gemm_i8_pack_size(v->s.n, v->s.k)) + 63) / 64 * 64;
+    v->sparse[i] = ses_alloc_aligned((size_t)(copies * v->sparse_size[i]), e);
+    if (!v->sparse[i]) return false;
+    k->gemm_i8_sparse_pack(&v->dev->exec, v->sparse[i], &from);
+    for (int64_t c = 1; c < copies; c++)
+        memcpy(v->sparse[i] + c * v->sparse_size[i], v->sparse[i], (size_t)v->sparse_size[i]);
+    return true;
 }
 
 static bool weights_new(weights *v, ses_bench *b, shape s, ses_err *e)
@@ -260,7 +313,9 @@ static bool weights_new(weights *v, ses_bench *b, shape s, ses_err *e)
         b->dev->k.gemm_i8_pack(&b->dev->exec, v->bytes + i * v->bytes_size, v->w + i * count, 1, s.k, s.n,
                                s.k);
     }
-    return true;
+    bool ok = true;
+    for (int i = 0; ok && i < SPARSE; i++) ok = pack_sparse(v, i, v->dw, e); /* dw is overwritten later */
+    return ok;
 }
 
 /* ---- one N x K ---- */

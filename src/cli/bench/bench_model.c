@@ -251,39 +251,57 @@ static size_t used_memory(const subject *s)
     return s->dev->mem->used_bytes ? s->dev->mem->used_bytes(s->dev) : 0;
 }
 
-static bool measure(ses_bench *b, subject *s, const size *z, const workload *l, bool train, ses_text_table *t,
-                    ses_err *e)
+/* Writes the row of a measured subject. */
+static bool put_row(const ses_bench *b, const subject *s, const size *z, const workload *l, const char *pass,
+                    const char *bench, const char *shape, const char *tokens, double seconds,
+                    ses_text_table *t, ses_err *e)
 {
-    if (!fill_batch(s, l, z->causal, train, e)) return false;
-    const char *name = train ? "model.train" : "model.forward";
-    char tokens[32], shape[48];
-    if (l->lengths)
-        snprintf(tokens, sizeof tokens, "%" PRId64 " in %" PRId64, s->batch.tokens, l->seqs);
-    else
-        snprintf(tokens, sizeof tokens, "%" PRId64 "x%" PRId64, l->seqs, l->len);
-    snprintf(shape, sizeof shape, "%s%s%s", z->name, *z->name ? " " : "", tokens);
-    ses_bench_case timed = { .fn = train ? run_step : run_forward, .ctx = s };
-    snprintf(timed.name, sizeof timed.name, "%s %s", name, shape);
-    for (int i = 0; i < 2; i++)
-        timed.fn(s, -1); /* packs the weights (on their second use) and touches the pages */
-    if (!s->error.code) ses_bench_time(b, &timed, 1);
-    if (s->error.code) return ses_fail(e, s->error.code, "%s: %s", shape, s->error.msg);
-    if (!ses_tape_ok(s->tape, e)) return false;
-    if (!timed.best) return true;
-    double rate = (double)s->batch.tokens / timed.best;
-    double fraction = z->layers ? ses_bench_fraction(b, 1e-9 * flops(z, l, train) / timed.best) : -1;
+    double rate = (double)s->batch.tokens / seconds;
+    double fraction = z->layers ? ses_bench_fraction(b, 1e-9 * flops(z, l, s->optim) / seconds) : -1;
     ses_text_table_cell(t, "%s", z->name);
-    ses_text_table_cell(t, "%s", train ? "training step" : "forward");
+    ses_text_table_cell(t, "%s", pass);
     ses_text_table_cell(t, "%s", tokens);
-    ses_text_table_cell(t, "%.2f", 1e3 * timed.best);
+    ses_text_table_cell(t, "%.2f", 1e3 * seconds);
     ses_text_table_cell(t, "%.0f", rate);
     ses_text_table_cell(t, fraction < 0 ? "-" : "%.0f%%", 100 * fraction);
     ses_text_table_style(t, ses_fraction_style(fraction));
     double bytes = (double)used_memory(s);
     ses_text_table_cell(t, bytes ? "%.1f" : "-", 1e-9 * bytes);
-    return (!bytes || ses_bench_row(b, name, shape, bytes, "bytes", -1, e)) &&
-           ses_bench_row(b, name, shape, 1e3 * timed.best, "ms", fraction, e) &&
-           ses_bench_row(b, name, shape, rate, "tokens/s", fraction, e);
+    return (!bytes || ses_bench_row(b, bench, shape, bytes, "bytes", -1, e)) &&
+           ses_bench_row(b, bench, shape, 1e3 * seconds, "ms", fraction, e) &&
+           ses_bench_row(b, bench, shape, rate, "tokens/s", fraction, e);
+}
+
+/* Measures n subjects, 1 or 2, alternating; the second has its weights packed densely. */
+static bool measure(ses_bench *b, subject *s, size_t n, const size *z, const workload *l, bool train,
+                    ses_text_table *t, ses_err *e)
+{
+    static const char *const passes[] = { "forward", "forward, dense" };
+    static const char *const benches[] = { "model.forward", "model.forward_dense" };
+    ses_bench_case timed[SES_LEN(passes)] = { 0 };
+    char tokens[32], shape[48];
+    if (l->lengths)
+        snprintf(tokens, sizeof tokens, "%" PRId64 " in %" PRId64, fill_offsets(l, NULL), l->seqs);
+    else
+        snprintf(tokens, sizeof tokens, "%" PRId64 "x%" PRId64, l->seqs, l->len);
+    snprintf(shape, sizeof shape, "%s%s%s", z->name, *z->name ? " " : "", tokens);
+    for (size_t i = 0; i < n; i++) {
+        timed[i] = (ses_bench_case){ .fn = train ? run_step : run_forward, .ctx = &s[i] };
+        snprintf(timed[i].name, sizeof timed[i].name, "%s %s", train ? "model.train" : benches[i], shape);
+        if (!fill_batch(&s[i], l, z->causal, train, e)) return false;
+        for (int k = 0; k < 2; k++)
+            timed[i].fn(&s[i], -1); /* packs the weights (on their second use) and touches the pages */
+        if (s[i].error.code) return ses_fail(e, s[i].error.code, "%s: %s", shape, s[i].error.msg);
+    }
+    ses_bench_time(b, timed, n);
+    for (size_t i = 0; i < n; i++) {
+        if (s[i].error.code) return ses_fail(e, s[i].error.code, "%s: %s", shape, s[i].error.msg);
+        if (!ses_tape_ok(s[i].tape, e)) return false;
+        if (timed[i].best && !put_row(b, &s[i], z, l, train ? "training step" : passes[i],
+                                      train ? "model.train" : benches[i], shape, tokens, timed[i].best, t, e))
+            return false;
+    }
+    return true;
 }
 
 /* Parses "8x128" or "12+7+30". The caller frees *lengths. */
@@ -313,16 +331,20 @@ static bool parse_workload(const char *text, workload *l, int64_t **lengths, ses
 
 static bool run_model_folder(ses_bench *b, ses_text_table *t, ses_err *e)
 {
-    subject s;
+    subject s[2] = { 0 };
+    size_t n = b->also_dense ? 2 : 1;
     const size z = { .name = "" };
-    bool ok = subject_open(&s, b, e);
+    bool ok = subject_open(&s[0], b, e);
+    b->dev->exec.dense_i8 = true;
+    if (ok && n > 1) ok = subject_open(&s[1], b, e);
+    b->dev->exec.dense_i8 = false;
     for (size_t i = 0; ok && i < b->batches->n && !ses_bench_stopped(); i++) {
         int64_t *lengths = NULL;
-        workload l;
-        ok = parse_workload(b->batches->item[i], &l, &lengths, e) && measure(b, &s, &z, &l, b->train, t, e);
+        workload l = { 0 };
+        ok = parse_workload(b->batches->item[i], &l, &lengths, e) && measure(b, s, n, &z, &l, b->train, t, e);
         ses_free(lengths);
     }
-    subject_free(&s);
+    for (size_t i = 0; i < n; i++) subject_free(&s[i]);
     return ok;
 }
 
@@ -332,10 +354,10 @@ static bool run_size(ses_bench *b, const size *z, ses_text_table *t, ses_err *e)
     ses_bench_peak(b);
     bool ok = subject_new(&s, b, z, false, e);
     for (size_t i = 0; ok && i < SES_LEN(workloads) && !ses_bench_stopped(); i++)
-        ok = measure(b, &s, z, &workloads[i], false, t, e);
+        ok = measure(b, &s, 1, z, &workloads[i], false, t, e);
     subject_free(&s);
     if (!ok || !z->train || ses_bench_stopped()) return ok;
-    ok = subject_new(&s, b, z, true, e) && measure(b, &s, z, &train_workload, true, t, e);
+    ok = subject_new(&s, b, z, true, e) && measure(b, &s, 1, z, &train_workload, true, t, e);
     subject_free(&s);
     return ok;
 }
@@ -348,7 +370,7 @@ static bool run_gpu_row(ses_bench *b, const struct gpu_row *r, ses_text_table *t
     for (int64_t i = 0; lengths && i < l.seqs; i++) lengths[i] = r->ragged[i * 13 % QUANTILES];
     l.lengths = lengths;
     bool ok = (lengths || !r->ragged) && subject_new(&s, b, &r->size, r->size.train, e) &&
-              measure(b, &s, &r->size, &l, r->size.train, t, e);
+              measure(b, &s, 1, &r->size, &l, r->size.train, t, e);
     subject_free(&s);
     ses_free(lengths);
     return ok;

@@ -10,7 +10,7 @@
 
 typedef struct args {
     ses_compute_args compute;
-    bool quick, train, recompute, turns;
+    bool quick, train, recompute, turns, also_dense;
     const char *only, *model;
     ses_opt_list loads;
     ses_serve_load serve;
@@ -47,6 +47,10 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, recompute),
       .help = "model: train with gradient checkpointing, as pretrain --recompute" },
+    { .name = "also-dense",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, also_dense),
+      .help = "with --model: alternate with sparse int8 weights packed densely" },
     { .name = "turns",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, turns),
@@ -117,11 +121,13 @@ static bool run(ses_call *c, ses_err *e)
     b.dtype = ses_compute_device_options(&a->compute).dtype;
     b.only = a->only, b.model = a->model, b.batches = &a->loads, b.train = a->train,
     b.rounds_on_request = a->turns;
-    b.recompute = a->recompute;
+    b.recompute = a->recompute, b.also_dense = a->also_dense;
     b.serve = &a->serve;
     bool serves = c->n_operands == 1 && !strcmp(c->operands[0], "serve");
     if ((!a->model != !a->loads.n && !serves) || (a->train && !a->model))
         return ses_fail(e, SES_EUSAGE, "--model and --load require each other; --train requires both");
+    if (a->also_dense && (!a->model || a->train))
+        return ses_fail(e, SES_EUSAGE, "--also-dense requires --model, without --train");
     if (a->recompute && a->model && !a->train) return ses_fail(e, SES_EUSAGE, "--recompute requires --train");
     bool ok = true;
     for (int i = 0; i < c->n_operands; i++) /* check all names first */

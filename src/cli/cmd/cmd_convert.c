@@ -11,6 +11,7 @@
 #include "convert_model.h"
 #include "model/model_desc.h"
 #include "model/sentence_impl.h"
+#include "model/sparse_blocks.h"
 #include "sesame/model.h"
 #include "sesame/safetensors.h"
 #include "sesame/sentence.h"
@@ -89,6 +90,8 @@ typedef struct convert_job {
     uint64_t bytes;        /* size of the tensors */
     uint64_t file_bytes;   /* size of the files with their headers */
     ses_quantize_scores scores;
+    double sparse; /* see ses_convert_options */
+    ses_sparse_blocks blocks;
 } convert_job;
 
 /* ---- rounding ---- */
@@ -287,6 +290,9 @@ static void show(const ses_call *c, const convert_job *j)
     if (j->rounding.error > 0)
         ses_show_line(t, "Rounding", "at most %.2g; %s rounded to 0", j->rounding.error,
                       j->rounding.zeros ? ses_grouped_text(a, j->rounding.zeros) : "none");
+    if (j->blocks.zero && j->sparse > 0)
+        ses_show_line(t, "Sparse", "%.1f %% of the blocks of four inputs are 0",
+                      100 * (double)j->blocks.zero / (double)j->blocks.blocks);
     if (j->copied.len) ses_show_line(t, "Copied", "%s", j->copied.data);
     if (*ses_model_unexpected_keys(j->model))
         ses_show_line(t, "Left out", "%s (not part of a %s)", ses_model_unexpected_keys(j->model),
@@ -308,6 +314,8 @@ static bool print_json(const convert_job *j, ses_err *e)
     ses_json_member_int(w, "bytes", (int64_t)j->bytes);
     ses_json_member_real(w, "rounding", j->rounding.error);
     ses_json_member_int(w, "became_zero", j->rounding.zeros);
+    if (j->blocks.blocks)
+        ses_json_member_real(w, "zero_blocks", (double)j->blocks.zero / (double)j->blocks.blocks);
     ses_json_member_list(w, "copied", j->copied.len ? j->copied.data : "");
     ses_json_member_list(w, "left_out", ses_model_unexpected_keys(j->model));
     if (j->scores.metric) {
@@ -358,10 +366,14 @@ static bool convert(convert_job *j, ses_device *dev, int dtype, bool strict, ses
     if (!check_output(j, e)) return false;
     if (!open_model(j, dev, strict, e)) return false;
     j->save.dtype = dtype >= 0 ? dtypes[dtype] : unchanged_dtype(j->model);
+    ses_store *s = ses_model_store(j->model);
+    if (j->sparse > 0 && !ses_prune_blocks(s, j->sparse, e)) return ses_wrap(e, "%s", j->from);
+    if (j->save.dtype == SES_I8) j->blocks = ses_count_blocks(s);
     return check_rounding(j, e) && save(j, e) && copy_other_files(j, e) && list_files(j, e);
 }
 
-static bool run_job(ses_call *c, const args *a, const ses_quantize_scores *scores, ses_err *e)
+/* o: of quantize; NULL: none. */
+static bool run_job(ses_call *c, const args *a, const ses_convert_options *o, ses_err *e)
 {
     convert_job j = {
         .from = a->adapter ? a->adapter : c->operands[0],
@@ -369,10 +381,11 @@ static bool run_job(ses_call *c, const args *a, const ses_quantize_scores *score
         .class_name = a->class_name,
         .save = { .tables = a->embedding_dtype, .shard_bytes = (size_t)a->shard, .overwrite = a->overwrite }
     };
-    if (scores) j.scores = *scores;
+    if (o) j.scores = o->scores, j.sparse = o->sparse;
     ses_device *dev = ses_device_open("cpu", NULL, e);
     bool ok =
         ses_convert_output_open(&j.out, c->operands[1], e) && dev && convert(&j, dev, a->dtype, a->strict, e);
+    if (ok && o && o->check) ok = o->check(o->ctx, j.out.dir, &j.scores, e);
     ok = ses_convert_output_close(&j.out, ok, e);
     if (ok && !c->quiet) ses_notify_unused_tensors(j.model);
     if (ok && a->json)
@@ -403,7 +416,7 @@ bool ses_convert_model(ses_call *c, const ses_convert_options *o, ses_err *e)
 {
     args a = { .overwrite = o->overwrite, .embedding_dtype = o->embedding_dtype, .json = o->json };
     while (dtypes[a.dtype] != o->dtype) a.dtype++;
-    return run_job(c, &a, &o->scores, e);
+    return run_job(c, &a, o, e);
 }
 
 static const ses_usage_example examples[] = {

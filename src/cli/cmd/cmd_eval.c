@@ -3,6 +3,7 @@
 #include "cli/train/direct_eval.h"
 #include "cli/train/eval_baselines.h"
 #include "cli/train/eval_report_show.h"
+#include "cli/train/exit_curve.h"
 #include "cli/train/likelihood_eval.h"
 #include "cli/train/predictor_args.h"
 #include "cli/ui/show_values.h"
@@ -12,6 +13,7 @@ typedef struct eval_args {
     ses_lama_args lama;
     ses_baseline_args baselines;
     ses_likelihood_args likelihood;
+    ses_exit_curve_args curve;
 } eval_args;
 
 #define AT(field) offsetof(ses_predictor_args, field)
@@ -21,6 +23,7 @@ static const ses_opt opt[] = {
     SES_OPT_FINETUNED_MODEL(ses_predictor_args, model),
     { .table = &ses_predictor_option_table },
     { .table = &ses_ensemble_option_table },
+    { .table = &ses_exit_rule_table },
     SES_OPT_PATTERNS(ses_predictor_args, task),
     SES_OPT_INCLUDE(ses_predictor_args, bootstrap, ses_bootstrap_option_table),
     { .name = "seed",
@@ -34,6 +37,7 @@ static const ses_opt opt[] = {
     SES_OPT_INCLUDE(eval_args, lama, ses_lama_option_table),
     SES_OPT_INCLUDE(eval_args, baselines, ses_baseline_option_table),
     SES_OPT_INCLUDE(eval_args, likelihood, ses_likelihood_option_table),
+    SES_OPT_INCLUDE(eval_args, curve, ses_exit_curve_option_table),
     SES_OPT_ADAPTERS(ses_predictor_args, adapters),
     SES_OPT_INCLUDE(ses_predictor_args, compute, ses_compute_options),
 };
@@ -61,9 +65,36 @@ static bool check_task_file_options(const eval_args *a, ses_err *e)
                        : a->baselines.baselines ? "baselines"
                        : a->baselines.train     ? "train"
                        : a->baselines.vectors   ? "vectors"
+                       : a->predictor.exit      ? "exit"
                                                 : NULL;
     return !name || ses_fail(e, SES_EUSAGE, "--%s does not apply to task files (--task %s)", name,
                              a->predictor.data.task);
+}
+
+/* --exit curve. */
+static bool run_curve(const ses_call *c, const char *file, ses_err *e)
+{
+    const eval_args *args = c->args;
+    ses_predictor_args a = args->predictor;
+    ses_open_predictor p;
+    a.exit = NULL;
+    if (a.ensemble || args->baselines.baselines)
+        return ses_fail(e, SES_EUSAGE, "--exit curve does not apply to --ensemble and --baselines");
+    bool ok = ses_open_predictor_open(&p, &a, ses_predictor_args_dir(&a, c), c, e) &&
+              ses_exit_curve_run(&p, &a, &args->curve, file, c, e);
+    ses_open_predictor_free(&p);
+    return ok;
+}
+
+/* --exit belongs to fine-tuned models, files of the curve to --exit curve. */
+static bool check_exit(const eval_args *a, bool direct, ses_err *e)
+{
+    const char *exit = a->predictor.exit;
+    if (exit && direct)
+        return ses_fail(e, SES_EUSAGE, "--exit does not apply to --task %s", a->predictor.data.task);
+    if ((a->curve.svg || a->curve.html) && !ses_exit_curve_requested(exit))
+        return ses_fail(e, SES_EUSAGE, "--svg and --html need --exit curve");
+    return true;
 }
 
 /* A task file: *done, and whether it succeeded; else *done is false. */
@@ -111,6 +142,7 @@ static bool run(ses_call *c, ses_err *e)
         return ses_fail(e, SES_EUSAGE, "%d files: only --task lama and --task checklist take several",
                         c->n_operands - 1);
     if (!ses_baseline_args_check(&args->baselines, direct ? a->data.task : NULL, e)) return false;
+    if (!check_exit(args, direct != NULL, e)) return false;
     if (direct)
         return direct->run(&(ses_direct_eval_call){ .call = c,
                                                     .dir = c->operands[0],
@@ -120,6 +152,7 @@ static bool run(ses_call *c, ses_err *e)
                                                     .lama = &args->lama },
                            e);
     const char *file = c->operands[c->n_operands - 1];
+    if (ses_exit_curve_requested(a->exit)) return run_curve(c, file, e);
     bool ok = ses_open_predictor_open(&p, a, ses_predictor_args_dir(a, c), c, e) &&
               ses_baselines_run(&b, &args->baselines, a, file, c, e) &&
               ses_predictor_evaluate(p.predictor, file, &r, e);

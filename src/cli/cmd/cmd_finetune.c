@@ -67,7 +67,7 @@ static const ses_usage_example examples[] = {
     { "sesame finetune ... --output search --search halving --trials 27 --grid lr=1e-5..1e-3:log --grid "
       "batch-size=8,16,32",
       "27 random settings; 9 of them continue, then 3, then 1" },
-    { "sesame finetune --config student.json --tokenizer sst2 --teacher sst2 --from-teacher --task classify "
+    { "sesame finetune --teacher sst2 --student-layers 6 --task classify "
       "--train SST-2/train.tsv -o small",
       "distill sst2 into a smaller model, starting from some of its layers" },
     { "sesame finetune --model sesame-small --train RTE/train.tsv --task rte --train QNLI/train.tsv --task "

@@ -14,6 +14,7 @@ static const ses_opt opt[] = {
     SES_OPT_FINETUNED_MODEL(ses_predictor_args, model),
     { .table = &ses_predictor_option_table },
     { .table = &ses_ensemble_option_table },
+    { .table = &ses_exit_rule_table },
     { .name = "submission",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(ses_predictor_args, submission),

@@ -1,4 +1,6 @@
 /* quantize: writes a model with 8- or 16-bit weights and measures the loss in score. */
+#include "base/file.h"
+#include "cli/compress/score_drop.h"
 #include "cli/train/predictor_args.h"
 #include "cli/ui/show_values.h"
 #include "convert_model.h"
@@ -9,7 +11,7 @@
 typedef struct args {
     ses_predictor_args tune;
     const char *eval, *metric;
-    double max_drop;
+    double max_drop, sparse;
     int embeddings; /* 0: f16, 1: int8 */
     bool overwrite;
 } args;
@@ -35,6 +37,15 @@ static const ses_opt opt[] = {
       .def = "f16",
       .choices = "f16|int8",
       .help = "with --dtype int8: type of embedding tables; int8 has a scale per row" },
+    { .name = "sparse",
+      .type = SES_OPT_REAL,
+      .offset = offsetof(args, sparse),
+      .def = "0",
+      .min = 0,
+      .max = 0.99,
+      .value = "SHARE",
+      .help = "with --dtype int8: set this share of each dense weight to 0, in blocks of four inputs, the "
+              "smallest first; products skip these blocks" },
     { .name = "metric",
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, metric),
@@ -55,16 +66,16 @@ static ses_json_doc *open_stored(const ses_call *c, ses_err *e)
     return a->eval ? ses_predictor_args_open_stored(&a->tune, c, NULL, e) : NULL;
 }
 
-/* Scores the model with weights of this dtype (index in --dtype; 0: unquantized). */
-static bool evaluate(const args *a, const ses_call *c, int dtype, double *score, const char **name,
-                     ses_err *e)
+/* Scores the model in folder dir with weights of this dtype (index in --dtype; 0: unquantized). */
+static bool evaluate(const args *a, const ses_call *c, const char *dir, int dtype, double *score,
+                     const char **name, ses_err *e)
 {
     ses_predictor_args t = a->tune;
     ses_open_predictor p;
     ses_eval_report r = { 0 };
     t.compute.dtype = dtype;
     t.compute.int8_embeddings = dtype && a->embeddings;
-    bool ok = ses_open_predictor_open(&p, &t, c->operands[0], c, e) &&
+    bool ok = ses_open_predictor_open(&p, &t, dir, c, e) &&
               ses_predictor_evaluate(p.predictor, a->eval, &r, e);
     if (ok) *name = a->metric ? a->metric : ses_predictor_metric(p.predictor);
     if (ok && !ses_scores_find(&r.scores, *name, score))
@@ -75,15 +86,19 @@ static bool evaluate(const args *a, const ses_call *c, int dtype, double *score,
     return ok;
 }
 
-static bool check_drop(const args *a, const ses_call *c, ses_quantize_scores *s, ses_err *e)
+/* Compares the model with the quantized one in folder dir, which may be the same. */
+static bool check_drop(const args *a, const ses_call *c, const char *dir, ses_quantize_scores *s, ses_err *e)
 {
     double original, quantized;
     const char *name;
-    if (!evaluate(a, c, 0, &original, &name, e) ||
-        !evaluate(a, c, a->tune.compute.dtype, &quantized, &name, e))
+    if (!evaluate(a, c, c->operands[0], 0, &original, &name, e) ||
+        !evaluate(a, c, dir, a->tune.compute.dtype, &quantized, &name, e))
         return false;
     bool lower = ses_metric_lower_is_better(name);
-    double drop = 100 * (lower ? quantized / original - 1 : original - quantized);
+    const ses_finetune_task *task;
+    ses_data_spec spec;
+    if (!ses_finetune_resolve_task(&a->tune.data, &a->tune.task, &task, &spec, e)) return false;
+    double drop = ses_score_drop(original, quantized, lower, task->in_percent);
     const char *unit = lower ? "%" : "points";
     *s = (ses_quantize_scores){ name, original, quantized, drop };
     if (!c->quiet && drop == 0)
@@ -95,8 +110,16 @@ static bool check_drop(const args *a, const ses_call *c, ses_quantize_scores *s,
     if (drop <= a->max_drop) return true;
     return ses_fail(e, SES_EARG,
                     "quantization loses %.2f %s of %s, --max-drop is %.2f: nothing was written; "
-                    "try --dtype f16",
-                    drop, unit, name, a->max_drop);
+                    "try %s",
+                    drop, unit, name, a->max_drop,
+                    a->sparse > 0 ? "a smaller --sparse, or finetune with pruning" : "--dtype f16");
+}
+
+/* Pruned weights exist only in the output. */
+static bool check_output(void *ctx, const char *dir, ses_quantize_scores *s, ses_err *e)
+{
+    const ses_call *c = ctx;
+    return check_drop(c->args, c, dir, s, e);
 }
 
 static bool run(ses_call *c, ses_err *e)
@@ -110,12 +133,22 @@ static bool run(ses_call *c, ses_err *e)
     if (o.dtype == SES_F32) return ses_fail(e, SES_EUSAGE, "--dtype must be int8, f16 or bf16");
     if (a->embeddings && o.dtype != SES_I8)
         return ses_fail(e, SES_EUSAGE, "--embeddings int8 requires --dtype int8");
-    return (!a->eval || check_drop(a, c, &to.scores, e)) && ses_convert_model(c, &to, e);
+    if (a->sparse > 0 && o.dtype != SES_I8) return ses_fail(e, SES_EUSAGE, "--sparse requires --dtype int8");
+    if (a->sparse > 0 && a->eval && ses_path_exists(c->operands[1]))
+        return ses_fail(e, SES_EUSAGE,
+                        "%s exists: --sparse with --eval measures the written model, so it needs a new folder",
+                        c->operands[1]);
+    to.sparse = a->sparse;
+    if (a->sparse > 0 && a->eval) to.check = check_output, to.ctx = c;
+    if (a->eval && !to.check && !check_drop(a, c, c->operands[0], &to.scores, e)) return false;
+    return ses_convert_model(c, &to, e);
 }
 
 static const ses_usage_example examples[] = {
     { "sesame quantize sst2 sst2-int8 --dtype int8 --task sst2 --eval SST-2/dev.tsv --max-drop 0.5",
       "a quarter of the size, if accuracy drops by at most 0.5 points" },
+    { "sesame quantize sst2 sst2-sparse --dtype int8 --sparse 0.5 --task sst2 --eval SST-2/dev.tsv",
+      "half of the weights 0, in blocks that products skip" },
     { 0 },
 };
 
@@ -130,6 +163,9 @@ const ses_command ses_command_quantize = {
         "Every command runs an int8 model with int8 matrix products; activations are quantized per "
         "token. transformers reads f16 and bf16. The file of int8 weights is model.sesame-int8, which "
         "other programs do not read; 'sesame convert OUT DIR --dtype f32' restores a model for them.\n\n"
+        "--sparse prunes the weights that are stored in 8 bits, once, by magnitude: blocks of four inputs of "
+        "one output. A weight with enough zero blocks is packed without them when it is loaded, from this or "
+        "any other pruning. Without training, a large share costs score.\n\n"
         "With --eval both models are scored on a labeled file first. A model that loses more than "
         "--max-drop is not written.",
     .examples = examples,

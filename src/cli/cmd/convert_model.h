@@ -16,6 +16,11 @@ typedef struct ses_convert_options {
     ses_dtype dtype, embedding_dtype; /* embedding_dtype: for I8 only */
     bool overwrite, json;
     ses_quantize_scores scores; /* for the JSON summary */
+    double sparse;              /* share of the blocks of four inputs that become zero; 0: none */
+    /* NULL, or called before the output gets its name, with its folder: fills the scores, or fails, so that
+     * nothing is written if the output is a new folder */
+    bool (*check)(void *ctx, const char *dir, ses_quantize_scores *scores, ses_err *e);
+    void *ctx;
 } ses_convert_options;
 
 /* The output folder. An existing folder is written in place. A new one is written as `dir`, beside its final

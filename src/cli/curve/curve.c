@@ -5,14 +5,12 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
+#include "cli/curve/result_folder.h"
 #include "cli/train/command_text.h"
 #include "cli/train/train_monitor.h"
 #include "tune/finetune_data.h"
 
-#include <string.h>
-
 #define CURVE_FILE "curve.json"
-enum { FILE_MAX = 1 << 28 };
 
 /* Options that do not change the result of a cell. */
 static const char *const IRRELEVANT = "sizes|methods|seeds|output|resume|overwrite|jobs|keep-models|"
@@ -43,8 +41,7 @@ static bool describe(ses_curve *v, ses_err *e)
     ses_buf line = { 0 };
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
-    ses_buf_appendf(&line, "sesame %s", cmd->name);
-    ses_options_put_command_line(cmd->opt, cmd->n_opt, v->a, &line);
+    ses_call_put_line(v->c, &line);
     ses_json_begin_object(w);
     ses_json_member_int(w, "train_examples", (int64_t)ses_examples_count(v->train));
     ses_json_member_int(w, "eval_examples", (int64_t)ses_examples_count(v->test));
@@ -59,44 +56,21 @@ static bool describe(ses_curve *v, ses_err *e)
 
 /* ---- the folder ---- */
 
-static bool note_entry(void *ctx, const char *name)
-{
-    *(bool *)ctx |= strcmp(name, ".lock") != 0;
-    return true;
-}
-
-static bool check_earlier(const ses_curve *v, ses_err *e)
-{
-    const char *out = v->a->output;
-    char *path = ses_path_join(out, CURVE_FILE, e);
-    if (!path) return false;
-    ses_json_doc *was = ses_path_exists(path) ? ses_json_load_object(path, FILE_MAX, e) : NULL;
-    const ses_json *settings = was ? ses_json_get(ses_json_root(was), "settings") : NULL;
-    bool ok = settings || (e && e->code) || ses_fail(e, SES_EIO, "%s: no " CURVE_FILE " to resume from", out);
-    ok = ok && settings &&
-         ses_settings_check(settings, v->settings, IRRELEVANT, out, "--overwrite repeats all cells", e);
-    ses_json_free(was);
-    ses_free(path);
-    return ok;
-}
-
 static bool open_output(ses_curve *v, ses_err *e)
 {
     const ses_curve_args *a = v->a;
-    bool full = false;
-    if (a->resume && a->overwrite)
-        return ses_fail(e, SES_EUSAGE, "--resume continues a curve, --overwrite replaces it: set one");
+    ses_result_folder f = { .dir = a->output,
+                            .file = CURVE_FILE,
+                            .noun = "curve",
+                            .hint = "--overwrite repeats all cells",
+                            .settings = v->settings,
+                            .ignored = IRRELEVANT,
+                            .resume = a->resume,
+                            .overwrite = a->overwrite };
+    if (!ses_result_folder_check(&f, e)) return false;
     v->cells = ses_path_join(a->output, "cells", e);
     if (!v->cells) return false;
-    if (ses_path_exists(a->output)) {
-        if (!ses_dir_each(a->output, note_entry, &full, e)) return false;
-        if (full && !a->overwrite && !a->resume)
-            return ses_fail(e, SES_EIO,
-                            "%s: not empty: --resume continues its curve, --overwrite replaces it",
-                            a->output);
-        if (full && a->resume && !check_earlier(v, e)) return false;
-        if (a->overwrite && ses_path_is_dir(v->cells)) ses_dir_remove_all(v->cells, NULL);
-    }
+    if (a->overwrite && ses_path_is_dir(v->cells)) ses_dir_remove_all(v->cells, NULL);
     return ses_dir_make(v->cells, e);
 }
 

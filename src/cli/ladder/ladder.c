@@ -82,6 +82,7 @@ ses_finetune_options ses_ladder_options(const ses_ladder *l, const char *dir, in
     o.eval_examples = l->test;
     o.data = (ses_data_options){ .task = l->task };
     o.last_weights = l->last_weights;
+    if (l->last_weights) o.run.save_every = -1; /* nothing selects a checkpoint */
     o.run.output = dir;
     o.run.overwrite = true;
     o.run.seed = seed;
@@ -363,12 +364,7 @@ static bool describe(ses_ladder *l, ses_err *e)
     ses_buf line = { 0 };
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
-    ses_buf_appendf(&line, "sesame %s", cmd->name);
-    for (int i = 0; i < l->c->n_operands; i++) {
-        ses_buf_put(&line, ' ');
-        ses_shell_word_put(&line, l->c->operands[i], strlen(l->c->operands[i]));
-    }
-    ses_options_put_command_line(cmd->opt, cmd->n_opt, l->a, &line);
+    ses_call_put_line(l->c, &line);
     ses_json_begin_object(w);
     ses_json_member_string(w, "task", l->task);
     ses_json_member_string(w, "train", l->train_name);

@@ -85,7 +85,7 @@ bool ses_ladder_read(ses_ladder *l, ses_err *e)
     ses_data_spec spec;
     d.task = l->task = l->c->operands[0];
     if (!ses_finetune_resolve_task(&d, &none, &task, &spec, e)) return false;
-    if (task != &ses_finetune_task_classify)
+    if (!task->by_words)
         return ses_fail(e, SES_EUSAGE, "%s: a ladder compares methods of classification; use classify",
                         d.task);
     l->metric = spec.best_metric;

@@ -12,6 +12,8 @@ typedef struct ses_command_text {
 
 bool ses_command_text_make(const ses_command *c, const void *args, ses_command_text *out, ses_err *e);
 void ses_command_text_free(ses_command_text *t);
+/* Appends the line of a call, with its operands. */
+void ses_call_put_line(const ses_call *c, ses_buf *out);
 
 /* Whether results in dir of an earlier call can be used: its settings `was` equal the JSON object `now`,
  * except for the members in `ignored`, '|' between. The message ends with `hint`. */

@@ -28,6 +28,7 @@ void ses_eval_report_show(const ses_eval_report *r, const ses_term *t)
     }
     if (!isnan(r->loss)) ses_show_line(t, "Loss", "%.4f", r->loss);
     ses_show_line(t, "Scores", "%s", line);
+    if (r->exit_counts) ses_show_line(t, "Layers", "%.2f of %zu on average", r->mean_layers, r->n_layers);
     if (r->level > 0) ses_show_line(t, "Intervals", "%g %% bootstrap confidence", 100 * r->level);
 }
 

@@ -10,6 +10,7 @@
 #include "eval_report_show.h"
 #include "finetune_search.h"
 #include "finetune_sets.h"
+#include "train/distill/student_config.h"
 #include "train/train_folder.h"
 #include "train_monitor.h"
 #include "tune/few_shot/tune_method.h"
@@ -96,7 +97,13 @@ static bool finish(const ses_finetune *f, const ses_finetune_args *a, const ses_
 
 static bool check_model(const ses_finetune_args *a, ses_err *e)
 {
-    if (!!a->s.o.model + !!a->s.o.config + !!a->s.o.embed == 1) return true;
+    bool student = ses_student_is_new(&a->s.o.teacher.student);
+    if (!!a->s.o.model + !!a->s.o.config + !!a->s.o.embed + student == 1) return true;
+    if (student)
+        return ses_fail(
+            e, SES_EUSAGE,
+            "--student-layers and other sizes make a student of the teacher's config: leave out --model, "
+            "--config and --embed");
     return ses_fail(e, SES_EUSAGE,
                     a->s.o.model || a->s.o.config
                         ? "--model starts from trained weights, --config and --embed from random ones: set "

@@ -20,7 +20,9 @@ bool ses_finetune_sets_open(ses_finetune_sets *s, const ses_finetune_args *a, se
                             ses_err *e)
 {
     *s = (ses_finetune_sets){ 0 };
-    if (!ses_further_sets_read(&s->sets, &a->s.also, e)) return false;
+    if (!ses_further_sets_read(&s->sets, &a->s.also, e) ||
+        !ses_further_sets_check_alpha(&s->sets, a->s.o.mix_alpha, e))
+        return false;
     s->text = ses_alloc_array(s->sets.n + 1, sizeof *s->text, e);
     if (!s->text) return false;
     for (size_t i = 0; i < s->sets.n; i++) {

@@ -25,6 +25,18 @@ static const ses_opt ensemble_opt[] = {
 };
 const ses_opt_table ses_ensemble_option_table = { ensemble_opt, SES_LEN(ensemble_opt) };
 
+static const ses_opt exit_opt[] = {
+    { .name = "exit",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(ses_predictor_args, exit),
+      .value = "RULE",
+      .help =
+          "classify with a model trained with --exits: texts leave early, at an entropy below T of 0 to 1 "
+          "(entropy:T), when the label stayed the same N times (patience:N) or after N layers (layer:N); "
+          "eval also: curve, a table of rules" },
+};
+const ses_opt_table ses_exit_rule_table = { exit_opt, SES_LEN(exit_opt) };
+
 bool ses_predictor_args_name_models(const void *args, int n_operands)
 {
     return ((const ses_predictor_args *)args)->ensemble && n_operands == 1;
@@ -158,7 +170,8 @@ bool ses_open_predictor_open(ses_open_predictor *r, const ses_predictor_args *a,
                                 .confidence = a->bootstrap.confidence,
                                 .seed = a->bootstrap.seed,
                                 .on_event = on_event,
-                                .ctx = r };
+                                .ctx = r,
+                                .exit = a->exit };
     if (adapter) o.adapters = a->adapters.item + 1, o.n_adapters = a->adapters.n - 1;
     if (rename) o.data.labels = NULL; /* the file has none */
     *r = (ses_open_predictor){ .call = c,

@@ -19,10 +19,12 @@ typedef struct ses_predictor_args {
     const char *model;     /* --model; main moves it to the first operand */
     int submission;        /* predict: a ses_submission_suite; negative: none */
     const char *ensemble;  /* models whose predictions are averaged, ',' between; NULL: one model */
+    const char *exit;      /* rule by which texts leave early; NULL: none do */
 } ses_predictor_args;
 
 extern const ses_opt_table ses_predictor_option_table; /* data and task, without --task */
 extern const ses_opt_table ses_ensemble_option_table;  /* for a ses_predictor_args */
+extern const ses_opt_table ses_exit_rule_table;        /* for a ses_predictor_args */
 
 /* Whether --ensemble names all models, so that the only operand is a file (a ses_command.names_models). args:
  * begins with a ses_predictor_args. */

@@ -7,6 +7,7 @@
 #include "cli/ui/show_values.h"
 #include "command_text.h"
 #include "loss_curve_svg.h"
+#include "train/distill/student_config.h"
 #include "train/train_folder.h"
 #include "train_monitor.h"
 
@@ -25,9 +26,12 @@ typedef struct session {
 
 static bool check_options(const ses_pretrain_options *o, ses_err *e)
 {
-    if (!!o->model + !!o->config + !!o->preset != 1)
-        return ses_fail(e, SES_EUSAGE, "expected exactly one of --preset, --config and --model");
-    return o->model || o->tokenizer || ses_fail(e, SES_EUSAGE, "expected --tokenizer");
+    bool student = ses_student_is_new(&o->teacher.student);
+    if (!!o->model + !!o->config + !!o->preset + student != 1)
+        return ses_fail(e, SES_EUSAGE,
+                        "expected exactly one of --preset, --config and --model, or --student-layers or "
+                        "another size of a new student");
+    return o->model || student || o->tokenizer || ses_fail(e, SES_EUSAGE, "expected --tokenizer");
 }
 
 /* ---- terminal output ---- */

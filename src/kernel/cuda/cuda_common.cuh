@@ -48,6 +48,7 @@ void ses_cuda_batch_norm(ses_kernels *k, bool is_bf16);
 void ses_cuda_crf(ses_kernels *k, bool is_bf16);
 void ses_cuda_sample(ses_kernels *k, bool is_bf16);
 void ses_cuda_elementwise(ses_kernels *k, bool is_bf16);
+void ses_cuda_fake_quantize(ses_kernels *k, bool is_bf16);
 void ses_cuda_gather(ses_kernels *k, bool is_bf16);
 void ses_cuda_gemm(ses_kernels *k, bool is_bf16);
 void ses_cuda_loss(ses_kernels *k, bool is_bf16);

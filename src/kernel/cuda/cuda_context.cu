@@ -170,6 +170,7 @@ ses_kernels ses_kernels_cuda(bool is_bf16)
     ses_cuda_crf(&k, is_bf16);
     ses_cuda_sample(&k, is_bf16);
     ses_cuda_elementwise(&k, is_bf16);
+    ses_cuda_fake_quantize(&k, is_bf16);
     ses_cuda_gather(&k, is_bf16);
     ses_cuda_gemm(&k, is_bf16);
     ses_cuda_loss(&k, is_bf16);

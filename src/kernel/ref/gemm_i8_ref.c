@@ -59,6 +59,21 @@ void ses_k_gemm_i8_pack_quantized_ref(ses_exec *x, void *packed, const int8_t *b
     }
 }
 
+/* The loops below read every number: B is always dense. */
+int64_t ses_k_gemm_i8_sparse_size_ref(ses_exec *x, const ses_i8_weight *w, double max_share)
+{
+    (void)x, (void)w, (void)max_share;
+    return 0;
+}
+
+void ses_k_gemm_i8_sparse_pack_ref(ses_exec *x, void *packed, const ses_i8_weight *w)
+{
+    if (w->bytes)
+        ses_k_gemm_i8_pack_quantized_ref(x, packed, w->bytes, w->scale, w->b_row, w->b_col, w->n, w->k);
+    else
+        ses_k_gemm_i8_pack_ref(x, packed, w->b, w->b_row, w->b_col, w->n, w->k);
+}
+
 static void product_row(const ses_gemm *g, ses_real *c, ses_real *pre, const uint8_t *a, ses_real a_scale)
 {
     const ses_real *scale = g->packed;

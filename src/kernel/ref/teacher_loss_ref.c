@@ -105,3 +105,81 @@ void ses_k_teacher_loss_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dloss, 
     c.scale = dloss[0] / (double)rows;
     if (da.data) ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), chunk_bwd, &c);
 }
+
+/* ---- relations ---- */
+
+typedef struct relation_args {
+    ses_real *stat, *da;
+    const ses_real *a, *b, *stat_in;
+    int64_t rows, cols;
+    double a_scale, b_scale, scale;
+} relation_args;
+
+static double scaled_log_sum_exp(const ses_real *a, int64_t n, double scale)
+{
+    double max = scale * a[0], sum = 0;
+    for (int64_t j = 1; j < n; j++) max = fmax(max, scale * a[j]);
+    for (int64_t j = 0; j < n; j++) sum += exp(scale * a[j] - max);
+    return max + log(sum);
+}
+
+static void chunk_relation(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const relation_args *c = ctx;
+    ses_range r = ses_chunk(c->rows, ses_chunk_rows(c->cols), chunk);
+    for (int64_t i = r.begin; i < r.end; i++) {
+        const ses_real *a = c->a + i * c->cols, *b = c->b + i * c->cols;
+        double za = scaled_log_sum_exp(a, c->cols, c->a_scale),
+               zb = scaled_log_sum_exp(b, c->cols, c->b_scale), kl = 0;
+        for (int64_t j = 0; j < c->cols; j++) {
+            double q = c->b_scale * b[j] - zb, p = c->a_scale * a[j] - za; /* logarithms */
+            kl += exp(q) * (q - p);
+        }
+        c->stat[3 * i] = (ses_real)kl, c->stat[3 * i + 1] = (ses_real)za, c->stat[3 * i + 2] = (ses_real)zb;
+    }
+}
+
+void ses_k_relation_ref(ses_exec *x, ses_real *stat, const ses_real *a, const ses_real *b, int64_t rows,
+                        int64_t cols, double a_scale, double b_scale)
+{
+    relation_args c = {
+        .stat = stat, .a = a, .b = b, .rows = rows, .cols = cols, .a_scale = a_scale, .b_scale = b_scale
+    };
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), chunk_relation, &c);
+}
+
+void ses_k_relation_mean_ref(ses_exec *x, ses_real *loss, const ses_real *stat, int64_t rows)
+{
+    (void)x;
+    double sum = 0;
+    for (int64_t i = 0; i < rows; i++) sum += stat[3 * i];
+    loss[0] = (ses_real)(sum / (double)rows);
+}
+
+static void chunk_relation_bwd(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const relation_args *c = ctx;
+    ses_range r = ses_chunk(c->rows, ses_chunk_rows(c->cols), chunk);
+    for (int64_t i = r.begin; i < r.end; i++)
+        for (int64_t j = i * c->cols; j < (i + 1) * c->cols; j++)
+            c->da[j] = (ses_real)(c->scale * (exp(c->a_scale * c->a[j] - c->stat_in[3 * i + 1]) -
+                                              exp(c->b_scale * c->b[j] - c->stat_in[3 * i + 2])));
+}
+
+void ses_k_relation_bwd_ref(ses_exec *x, ses_real *da, const ses_real *dloss, const ses_real *stat,
+                            const ses_real *a, const ses_real *b, int64_t rows, int64_t cols, double a_scale,
+                            double b_scale, double scale)
+{
+    relation_args c = { .da = da,
+                        .stat_in = stat,
+                        .a = a,
+                        .b = b,
+                        .rows = rows,
+                        .cols = cols,
+                        .a_scale = a_scale,
+                        .b_scale = b_scale };
+    c.scale = dloss[0] * scale;
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), chunk_relation_bwd, &c);
+}

@@ -266,6 +266,12 @@ bool ses_adapter_missing(const ses_model *m, const char *ours, const char *shape
     return ses_fail(e, SES_EFORMAT, "%s: the adapter lacks it", ours);
 }
 
+bool ses_adapter_wrap_misfit(const ses_adapter *a, ses_err *e)
+{
+    bool misfit = ses_adapter_has_file(a) && a->dir && e && e->code == SES_EFORMAT;
+    return misfit ? ses_wrap(e, "the adapter %s does not fit this model", a->dir) : false;
+}
+
 bool ses_adapter_check_disjoint(const ses_adapter *first, const ses_model *m, ses_err *e)
 {
     for (size_t i = 0; first->next && i < m->first_head_param; i++) {

@@ -33,6 +33,7 @@ static void put_labels(ses_json_writer *json, const ses_result *r)
         ses_json_member_stringn(json, "label", r->row[i].label.p, r->row[i].label.n);
         ses_json_put_key(json, "score");
         ses_json_put_float(json, (float)r->row[i].score);
+        if (r->row[i].layers) ses_json_member_int(json, "layers", r->row[i].layers); /* texts leave early */
         ses_json_end_object(json);
     }
     ses_json_end_array(json);

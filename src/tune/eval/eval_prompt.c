@@ -86,9 +86,9 @@ static bool find_right(const ses_prompts *p, const ses_choices *c, ses_string ta
         number = 10 * number + (target.p[k] - '0');
     }
     if (digits && number < (int64_t)c->n) return *right = number, true;
-    return ses_fail(e, SES_EFORMAT, "\"doc_to_target\" is \"%s\", expected %s",
+    return ses_fail(e, SES_EFORMAT, "\"%s\" is \"%s\", expected %s", ses_eval_task_field(t, "doc_to_target"),
                     ses_quoted_of(target.p, target.n).s,
-                    t->label ? "a label of \"doc_to_choice\"" : "a choice or its number, from 0 on");
+                    t->label ? "a label of the choices" : "a choice or its number, from 0 on");
 }
 
 static bool fill_choices(ses_prompts *p, const ses_docs *d, size_t i, ses_choices *c, ses_err *e)
@@ -208,10 +208,12 @@ static bool check_columns(const ses_docs *d, const ses_eval_template *t, const c
 
 static bool check_templates(const ses_eval_task *t, const ses_docs *d, ses_err *e)
 {
-    bool ok =
-        check_columns(d, &t->description, "description", e) && check_columns(d, &t->text, "doc_to_text", e) &&
-        check_columns(d, &t->target, "doc_to_target", e) && check_columns(d, &t->count, "doc_to_count", e);
-    for (size_t i = 0; ok && i < t->n_choices; i++) ok = check_columns(d, &t->choice[i], "doc_to_choice", e);
+    bool ok = check_columns(d, &t->description, "description", e) &&
+              check_columns(d, &t->text, ses_eval_task_field(t, "doc_to_text"), e) &&
+              check_columns(d, &t->target, ses_eval_task_field(t, "doc_to_target"), e) &&
+              check_columns(d, &t->count, "doc_to_count", e);
+    for (size_t i = 0; ok && i < t->n_choices; i++)
+        ok = check_columns(d, &t->choice[i], ses_eval_task_field(t, "doc_to_choice"), e);
     for (size_t i = 0; ok && i < t->n_maps; i++)
         ok = ses_docs_check_column(d, t->map[i].column, e) || ses_wrap(e, "\"doc_values\"");
     if (ok && t->choice_column.n && d->column)

@@ -33,6 +33,7 @@ typedef bool read_fn(ses_eval_task *t, const char *key, const ses_json *v, ses_e
 typedef struct field {
     const char *key;
     read_fn *read;
+    const char *plain; /* another name of the field, NULL: none; key is the evaluation harness's */
 } field;
 
 typedef struct field_list {
@@ -46,6 +47,11 @@ static const char *field_name(const void *ctx, size_t i)
     return i < l->n ? l->item[i].key : NULL;
 }
 
+static bool is_field(const field *f, const char *key, size_t len)
+{
+    return ses_equal(key, len, f->key) || (f->plain && ses_equal(key, len, f->plain));
+}
+
 /* Reads the members of an object by a table; "" and NULL values are the field's matter. */
 static bool read_fields(ses_eval_task *t, const ses_json *object, const field *item, size_t n, ses_err *e)
 {
@@ -53,9 +59,12 @@ static bool read_fields(ses_eval_task *t, const ses_json *object, const field *i
     for (size_t i = 0; i < ses_json_len(object); i++) {
         size_t len, k = 0;
         const char *key = ses_json_key(object, i, &len);
-        while (k < n && !ses_equal(key, len, item[k].key)) k++;
+        while (k < n && !is_field(&item[k], key, len)) k++;
         if (k == n)
             return ses_fail_unknown(e, SES_EFORMAT, "field", (ses_string){ key, len }, field_name, &list);
+        if (item[k].plain && ses_json_get(object, item[k].plain) && ses_json_get(object, item[k].key))
+            return ses_fail(e, SES_EFORMAT, "\"%s\" and \"%s\" are the same field: give one of them",
+                            item[k].plain, item[k].key);
         if (!item[k].read(t, key, ses_json_at(object, i), e)) return false;
     }
     return true;
@@ -427,7 +436,7 @@ static bool read_nothing(ses_eval_task *t, const char *key, const ses_json *v, s
 }
 
 static const field task_fields[] = {
-    { "task", read_task },
+    { "task", read_task, "name" },
     { "output_type", read_output },
     { "test_split", read_test },
     { "validation_split", read_validation },
@@ -436,9 +445,9 @@ static const field task_fields[] = {
     { "dataset_kwargs", read_data },
     { "doc_values", read_maps },
     { "description", read_description },
-    { "doc_to_text", read_doc_text },
-    { "doc_to_target", read_target },
-    { "doc_to_choice", read_choices },
+    { "doc_to_text", read_doc_text, "template" },
+    { "doc_to_target", read_target, "target" },
+    { "doc_to_choice", read_choices, "choices" },
     { "doc_to_count", read_doc_count },
     { "target_delimiter", read_target_delimiter },
     { "fewshot_delimiter", read_fewshot_delimiter },
@@ -450,14 +459,29 @@ static const field task_fields[] = {
     { "metadata", read_nothing },
 };
 
-static bool need_field(const ses_json *root, const char *key, const char *why, ses_err *e)
+static const field *field_of(const char *key)
 {
-    const ses_json *v = ses_json_get(root, key);
+    const field *f = task_fields;
+    while (strcmp(f->key, key)) f++;
+    return f;
+}
+
+const char *ses_eval_task_field(const ses_eval_task *t, const char *key)
+{
+    const field *f = field_of(key);
+    return f->plain && ses_json_get(ses_json_root(t->json), f->plain) ? f->plain : key;
+}
+
+static bool need_field(const ses_eval_task *t, const char *key, const char *why, ses_err *e)
+{
+    const field *f = field_of(key);
+    const ses_json *v = ses_json_get(ses_json_root(t->json), ses_eval_task_field(t, key));
     if (v && !is_null(v)) return true;
     ses_buf known = { 0 };
     for (size_t i = 0; i < SES_LEN(task_fields); i++)
         ses_buf_appendf(&known, "%s%s", i ? ", " : "", task_fields[i].key);
-    ses_fail(e, SES_EFORMAT, "the field \"%s\" is missing%s; fields are %s", key, why,
+    ses_fail(e, SES_EFORMAT, "the field \"%s\"%s%s%s is missing%s; fields are %s", key,
+             f->plain ? " (or \"" : "", f->plain ? f->plain : "", f->plain ? "\")" : "", why,
              known.len ? known.data : "");
     ses_buf_free(&known);
     return false;
@@ -487,18 +511,19 @@ static bool check_metrics(ses_eval_task *t, ses_err *e)
 
 static bool check_task(ses_eval_task *t, ses_err *e)
 {
-    const ses_json *root = ses_json_root(t->json);
+    const char *target = ses_eval_task_field(t, "doc_to_target");
     bool choice = t->output == SES_EVAL_CHOICE, rolling = t->output == SES_EVAL_ROLLING;
-    if (!need_field(root, "task", "", e) || !need_field(root, "output_type", "", e) ||
-        (!rolling && !need_field(root, "doc_to_text", "", e)) || !need_field(root, "doc_to_target", "", e) ||
-        (choice && !need_field(root, "doc_to_choice", ", which multiple_choice needs", e)))
+    if (!need_field(t, "task", "", e) || !need_field(t, "output_type", "", e) ||
+        (!rolling && !need_field(t, "doc_to_text", "", e)) || !need_field(t, "doc_to_target", "", e) ||
+        (choice && !need_field(t, "doc_to_choice", ", which multiple_choice needs", e)))
         return false;
     if (!choice && t->target_index >= 0)
-        return ses_fail(e, SES_EFORMAT, "\"doc_to_target\" is a number, which only multiple_choice can have");
+        return ses_fail(e, SES_EFORMAT, "\"%s\" is a number, which only multiple_choice can have", target);
     if (!choice && (t->n_choices || t->choice_column.n))
-        return ses_fail(e, SES_EFORMAT, "\"doc_to_choice\" needs \"output_type\": \"multiple_choice\"");
+        return ses_fail(e, SES_EFORMAT, "\"%s\" needs \"output_type\": \"multiple_choice\"",
+                        ses_eval_task_field(t, "doc_to_choice"));
     if (t->target_index >= 0 && t->n_choices && t->target_index >= (int64_t)t->n_choices)
-        return ses_fail(e, SES_EFORMAT, "\"doc_to_target\" is %lld, but there are %zu choices, from 0 on",
+        return ses_fail(e, SES_EFORMAT, "\"%s\" is %lld, but there are %zu choices, from 0 on", target,
                         (long long)t->target_index, t->n_choices);
     if (t->output == SES_EVAL_GENERATION && !t->until) {
         t->until = ses_arena_array(&t->mem, 1, sizeof *t->until, e);

@@ -68,6 +68,8 @@ ses_eval_task *ses_eval_task_open(const char *path, ses_err *e);
 /* The same from a document, which the task owns, also on failure. */
 ses_eval_task *ses_eval_task_new(ses_json_doc *json, ses_err *e);
 void ses_eval_task_free(ses_eval_task *t); /* t may be NULL */
+/* The name that the file uses for a field: "template" or "doc_to_text". key: the harness's name. */
+const char *ses_eval_task_field(const ses_eval_task *t, const char *key);
 
 /* The file of a bundled task, NAME.json in the folder `tasks` beside a folder of models (see
  * ses_model_resolve); free it with ses_free. NULL without an error: there is none. */

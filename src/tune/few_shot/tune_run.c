@@ -118,7 +118,7 @@ static bool check_options(const ses_tune_run *r, const ses_finetune_task *task, 
 {
     const ses_tune_method *m = r->plan.method;
     const ses_finetune_options *o = &r->o;
-    if (task != &ses_finetune_task_classify && task != &ses_finetune_task_by_cloze)
+    if (!task->by_patterns && !task->reads_patterns)
         return ses_fail(e, SES_EUSAGE, "method %s classifies texts: --task classify, not %s", m->name,
                         task->name);
     if (!o->model)

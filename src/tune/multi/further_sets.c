@@ -45,6 +45,12 @@ bool ses_further_sets_read(ses_further_sets *out, const ses_opt_list *list, ses_
     return true;
 }
 
+bool ses_further_sets_check_alpha(const ses_further_sets *s, double alpha, ses_err *e)
+{
+    return s->n || alpha == 1 ||
+           ses_fail(e, SES_EUSAGE, "mix-alpha mixes several data sets: repeat train, or leave it out");
+}
+
 void ses_further_sets_free(ses_further_sets *s)
 {
     ses_free(s->item);

@@ -1,15 +1,20 @@
-/* int8 matrix products: packing, quantizing, the partition into chunks and the epilogues of rows. The
+/* int8 matrix products: quantizing, the partition into chunks and the epilogues of rows. The
  * including file defines the block of rows and columns that is multiplied at once:
  *
  *     enum { BLOCK_ROWS, CHUNK_WORK, CHUNKS, QUAD_STEP };
  *         rows of a block; multiply-adds per chunk, more if there are more than CHUNKS chunks per thread
  *         (0: no more); the quads of a panel are a multiple of QUAD_STEP
+ *     #define SPARSE_SHARE
+ *         largest share of quads that are not zero for which a sparse B is faster, see gemm_i8_sparse.h
  *     enum { EPILOGUE_ROWS, EPILOGUE_BYTES, EPILOGUE_STEP, EPILOGUE_CHUNKS, SHARED_ROWS };
  *         if rows get an epilogue: most rows and bytes of A and C per chunk; large chunks have a multiple of
  *         EPILOGUE_STEP rows; at least this many chunks per thread, unless they would have less than
  *         SHARED_ROWS rows
  *     block_state, blocks_begin(&s), blocks_end(&s)
  *         what a chunk keeps from its first block to its last
+ *     enum { COPY_QUADS }, void blocks_rows(&s, to, q, rows, quads, panels)
+ *         the rows of A that the next blocks multiply with `panels` panels; `to` has room for a copy of rows of
+ *         at most COPY_QUADS quads, whole blocks of them
  *     void blocks_finish(&s)
  *         completes the results of all blocks so far
  *     int64_t block_rows(left, dot)
@@ -23,31 +28,20 @@
 
 #include "gemm_epilogue.h"
 #include "gemm_i8_block.h"
-#include "gemm_pack.h"
+#include "gemm_i8_pack.h"
 #include "kernel/simd/glu_row.h"
 #include "kernel/simd/norm_row.h"
 
-/* Start of a packed B, followed by scale[width], zp_correction[width], panels */
-typedef struct packed_header {
-    int32_t dot; /* dot_kind of the processor that packed it */
-    int32_t pad[15];
-} packed_header;
+static bool is_sparse(const ses_gemm *g) { return ((const packed_header *)g->packed)->sparse != 0; }
 
-typedef struct packed_panels {
-    int dot;
-    const float *scale;           /* scale per column */
-    const int32_t *zp_correction; /* per column, see gemm_i8_tile.h */
-    const int8_t *panel;
-} packed_panels;
-
-static packed_panels panels_of(const void *packed, int64_t n)
+/* Whether sums of whole vectors, `width` columns from j on, may be stored to C at once. */
+static bool is_direct(const ses_gemm *g, int64_t j, int64_t width)
 {
-    const packed_header *h = packed;
-    int64_t width = tile_round_up(n, VF_LANES);
-    const float *scale = (const float *)(const void *)(h + 1);
-    const int32_t *zp_correction = (const int32_t *)(const void *)(scale + width);
-    return (packed_panels){ h->dot, scale, zp_correction, (const int8_t *)(zp_correction + width) };
+    return !g->pre_act && !g->accumulate && j + width <= g->n &&
+           (g->act == SES_ACT_NONE || g->act == SES_ACT_GELU);
 }
+
+#include "gemm_i8_sparse.h"
 
 /* ---- the product ---- */
 
@@ -68,9 +62,6 @@ typedef struct job {
 typedef struct prefetch_range {
     const int8_t *at, *end;
 } prefetch_range;
-
-/* Quads of a panel. */
-static int64_t panel_quads(int64_t k) { return tile_round_up(ses_quad_count(k), QUAD_STEP); }
 
 /* Data to prefetch during a block of the panel at b, one line per quad: `left` bytes of the next panel, then
  * the range ahead; b: nothing. */
@@ -102,8 +93,7 @@ static void run_panel(block_state *s, const ses_gemm *g, ses_i8_rows a, int64_t 
                     .stream = block_rows(end - i, b.dot) == end - i };
     int64_t panel = 4 * width * depth, left = j + width < g->n && !in.stream ? panel : 0;
     float tile[BLOCK_ROWS * TILE_COLS];
-    bool direct = !g->pre_act && !g->accumulate && j + width <= g->n &&
-                  (g->act == SES_ACT_NONE || g->act == SES_ACT_GELU);
+    bool direct = is_direct(g, j, width);
     if (direct) in.ldt = g->ldc, in.bias = g->bias ? g->bias + j : NULL, in.gelu = g->act == SES_ACT_GELU;
     for (int64_t rows; i < end; i += rows) {
         rows = block_rows(end - i, b.dot);
@@ -118,14 +108,15 @@ static void run_panel(block_state *s, const ses_gemm *g, ses_i8_rows a, int64_t 
 
 static void run_chunk(void *ctx, int64_t index, void *scratch)
 {
-    (void)scratch;
     const job *b = ctx;
     const ses_gemm *g = b->g + index % b->count;
     index /= b->count;
     int64_t i = index / b->groups * b->rows, end = tile_min(g->m, i + b->rows);
     int64_t j = index % b->groups * b->group * TILE_COLS, j_end = tile_min(g->n, j + b->group * TILE_COLS);
+    int64_t quads = ses_quad_count(g->k);
     block_state s;
     blocks_begin(&s);
+    blocks_rows(&s, scratch, b->a.q + i * 4 * quads, end - i, quads, ses_chunks(j_end - j, TILE_COLS));
     for (; j < j_end; j += TILE_COLS) run_panel(&s, g, b->a, i, end, j, NULL);
     blocks_finish(&s);
     blocks_end(&s);
@@ -184,7 +175,16 @@ static int64_t row_bytes(const ses_gemm *g) { return 4 * (g->n + 1 + ses_quad_co
 
 enum { LINE_FLOATS = LINE_BYTES / 4, ROOM_BYTES = SES_SCRATCH_BYTES - 2 * LINE_BYTES };
 
-_Static_assert(8 * 4 * (SES_GEMM_I8_MAX_N + 1 + SES_GEMM_I8_MAX_K / 4) <= ROOM_BYTES, "scratch");
+/* Scratch bytes per row of a copy of A. */
+static int64_t copy_bytes(const ses_gemm *g)
+{
+    return ses_quad_count(g->k) <= COPY_QUADS ? 4 * ses_quad_count(g->k) : 0;
+}
+
+_Static_assert(8 * 4 * (SES_GEMM_I8_MAX_N + 1 + SES_GEMM_I8_MAX_K / 4) + SPARSE_SCRATCH <=
+                   ROOM_BYTES - 2 * LINE_BYTES,
+               "scratch");
+_Static_assert(4 * COPY_QUADS * (CHUNK_ROWS + BLOCK_ROWS) <= SES_SCRATCH_BYTES, "scratch");
 
 /* Prefetches the rows of C that the epilogue writes during the last panels; earlier they would be evicted
  * again. */
@@ -216,15 +216,19 @@ static void epilogue_rows(void *ctx, int64_t index, void *scratch)
     int64_t count = rows.end - rows.begin, n = b->g->n;
     float *c = scratch;
     ses_i8_rows a = rows_of(b, rows, c + tile_round_up(count * n, LINE_FLOATS));
+    sparse_rows sparse = sparse_scratch((char *)scratch + ROOM_BYTES - sparse_scratch_bytes(b->g->k));
     block_state s;
     blocks_begin(&s);
+    uint8_t *copy = (uint8_t *)scratch + tile_round_up(count * row_bytes(b->g), LINE_BYTES) + 2 * LINE_BYTES;
+    blocks_rows(&s, copy, a.q, count, ses_quad_count(b->g->k), b->count * ses_chunks(n, TILE_COLS));
     for (int64_t p = 0; p < b->count; p++) {
         const ses_gemm *g = b->g + p;
         ses_gemm part = *g;
         part.c = c, part.ldc = n, part.pre_act = NULL;
         const float *res = b->epilogue[p].residual ? b->epilogue[p].residual + rows.begin * n : NULL;
         prefetch_range ahead = { (const int8_t *)res, (const int8_t *)(res ? res + count * n : NULL) };
-        for (int64_t j = 0; j < n; j += TILE_COLS) {
+        if (is_sparse(g)) run_sparse(&sparse, &part, a, 0, count, (ses_range){ 0, sparse_blocks(n) });
+        for (int64_t j = 0; j < n && !is_sparse(g); j += TILE_COLS) {
             prefetch_epilogue(g, b->epilogue + p, rows, ses_chunks(n - j, TILE_COLS));
             run_panel(&s, &part, a, 0, count, j, &ahead);
         }
@@ -237,7 +241,9 @@ static void epilogue_rows(void *ctx, int64_t index, void *scratch)
 /* Most rows of a chunk. */
 static int64_t max_epilogue_rows(const ses_gemm *g)
 {
-    int64_t fit = ROOM_BYTES / row_bytes(g), cached = EPILOGUE_BYTES / row_bytes(g);
+    int64_t copy = copy_bytes(g);
+    int64_t room = ROOM_BYTES - 2 * LINE_BYTES - BLOCK_ROWS * copy - sparse_scratch_bytes(g->k);
+    int64_t fit = room / (row_bytes(g) + copy), cached = EPILOGUE_BYTES / row_bytes(g);
     cached = cached > EPILOGUE_STEP ? cached / EPILOGUE_STEP * EPILOGUE_STEP : EPILOGUE_STEP;
     return tile_min(EPILOGUE_ROWS, tile_min(fit, cached));
 }
@@ -253,7 +259,24 @@ static void run_epilogue_rows(ses_exec *x, job *b)
     b->rows = ses_chunks(m, chunks);
     int64_t whole = tile_round_up(b->rows, EPILOGUE_STEP);
     if (b->rows > EPILOGUE_STEP && whole <= max_rows && whole - b->rows <= EPILOGUE_STEP / 2) b->rows = whole;
+    if (is_sparse(b->g)) b->rows = tile_min(max_rows, tile_round_up(b->rows, VF_LANES));
     ses_parallel_for(x->pool, ses_chunks(m, b->rows), epilogue_rows, b);
+}
+
+/* Products without an epilogue. */
+static void run_dense(ses_exec *x, job b)
+{
+    int64_t panels = (b.g->n + TILE_COLS - 1) / TILE_COLS;
+    b.rows = tile_min(b.g->m, CHUNK_ROWS);
+    int64_t work = b.rows < FEW_ROWS ? FEW_ROWS : b.rows; /* few rows are limited by loading B */
+    b.group = tile_min(1 + CHUNK_WORK / (work * TILE_COLS * (b.g->k + 1)), panels);
+    if (CHUNKS) { /* larger groups */
+        int64_t threads = ses_thread_pool_size(x->pool), blocks = ses_chunks(b.g->m, b.rows) * b.count;
+        int64_t even = ses_chunks(panels, threads > 1 ? ses_chunks(CHUNKS * threads, blocks) : 1);
+        if (b.group < even) b.group = even;
+    }
+    b.groups = (panels + b.group - 1) / b.group;
+    ses_parallel_for(x->pool, (b.g->m + b.rows - 1) / b.rows * b.groups * b.count, run_chunk, &b);
 }
 
 void VF_NAME(ses_k_gemm_i8)(ses_exec *x, const ses_gemm *g, int64_t count, ses_i8_rows a,
@@ -265,17 +288,15 @@ void VF_NAME(ses_k_gemm_i8)(ses_exec *x, const ses_gemm *g, int64_t count, ses_i
         run_epilogue_rows(x, &b);
         return;
     }
-    int64_t panels = (g->n + TILE_COLS - 1) / TILE_COLS;
-    b.rows = tile_min(g->m, CHUNK_ROWS);
-    int64_t work = b.rows < FEW_ROWS ? FEW_ROWS : b.rows; /* few rows are limited by loading B */
-    b.group = tile_min(1 + CHUNK_WORK / (work * TILE_COLS * (g->k + 1)), panels);
-    if (CHUNKS) { /* larger groups */
-        int64_t threads = ses_thread_pool_size(x->pool), blocks = ses_chunks(g->m, b.rows) * count;
-        int64_t even = ses_chunks(panels, threads > 1 ? ses_chunks(CHUNKS * threads, blocks) : 1);
-        if (b.group < even) b.group = even;
+    bool any_sparse = false;
+    for (int64_t i = 0; i < count; i++) any_sparse |= is_sparse(g + i);
+    for (int64_t i = 0; i < count && any_sparse; i++) {
+        if (is_sparse(g + i))
+            run_sparse_product(x, g + i, a);
+        else
+            run_dense(x, (job){ .g = g + i, .count = 1, .a = a });
     }
-    b.groups = (panels + b.group - 1) / b.group;
-    ses_parallel_for(x->pool, (g->m + b.rows - 1) / b.rows * b.groups * count, run_chunk, &b);
+    if (!any_sparse) run_dense(x, b);
 }
 
 /* ---- quantizing ---- */
@@ -298,127 +319,6 @@ void VF_NAME(ses_k_quantize_rows)(ses_exec *x, ses_i8_rows to, const float *a, i
 {
     quantizing c = { to, a, rows, cols };
     if (rows > 0) ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), quantize_chunk, &c);
-}
-
-int64_t VF_NAME(ses_k_gemm_i8_pack_size)(int64_t n, int64_t k)
-{
-    return (int64_t)sizeof(packed_header) + tile_round_up(n, VF_LANES) * (8 + 4 * panel_quads(k));
-}
-
-/* Source of the panels: floats to quantize, or int8 numbers with one scale per column. */
-typedef struct packing {
-    float *scale;
-    int32_t *zp_correction;
-    int8_t *panel;
-    const float *b;
-    const int8_t *bytes; /* NULL: use b */
-    const float *bytes_scale;
-    int64_t b_row, b_col, n, k;
-    int dot; /* see dot_kind */
-} packing;
-
-/* Column j as int8, padded with zeros to a multiple of 4. */
-static void load_column(const packing *c, int64_t j, int8_t *q)
-{
-    int64_t p = 0;
-    for (int64_t i = c->k; i < 4 * ses_quad_count(c->k); i++) q[i] = 0;
-    if (c->bytes) {
-        for (; p < c->k; p++) q[p] = c->bytes[p * c->b_row + j * c->b_col];
-        return;
-    }
-    const float *b = c->b + j * c->b_col;
-    float max_abs = c->b_row == 1 ? max_abs_of(b, c->k) : 0;
-    for (; c->b_row != 1 && p < c->k; p++) max_abs = fmaxf(max_abs, fabsf(b[p * c->b_row]));
-    float by = quant_factor(max_abs);
-    c->scale[j] = max_abs / 127;
-    if (c->b_row == 1) quantize_signed(q, b, c->k, c->k, by);
-    for (p = 0; c->b_row != 1 && p < c->k; p++) q[p] = (int8_t)rintf(b[p * c->b_row] * by);
-}
-
-/* int values of VF_LANES adjacent columns in row p, for a B with unit column stride. */
-VF_INLINE vi load_row(const packing *c, int64_t p, int64_t j, vf by)
-{
-    if (c->bytes) return vi_load_bytes(c->bytes + p * c->b_row + j);
-    return vi_from_vf(vf_mul(vf_load(c->b + p * c->b_row + j), by));
-}
-
-/* Packs VF_LANES columns of such a B, row by row. */
-static void pack_rows(const packing *c, int8_t *to, int64_t width, int64_t j)
-{
-    vf by = vf_zero();
-    if (!c->bytes) {
-        vf max_abs = vf_zero();
-        for (int64_t p = 0; p < c->k; p++)
-            max_abs = vf_max(vf_abs(vf_load(c->b + p * c->b_row + j)), max_abs);
-        by = quant_factors(max_abs);
-        vf_store(c->scale + j, vf_div(max_abs, vf_set1(127)));
-    }
-    for (int64_t p = 0; p < c->k; p += 4, to += 4 * width) {
-        vi quad = vi_set1(0);
-        for (int64_t i = tile_min(4, c->k - p); i-- > 0;)
-            quad = vi_add(vi_shl(quad, 8), vi_and(load_row(c, p + i, j, by), vi_set1(255)));
-        vi_store(to, quad);
-    }
-}
-
-/* Packs VF_LANES columns, of which n exist, from contiguous columns: a transpose of groups of four bytes,
- * moved as 32-bit elements. */
-static void pack_columns(const packing *c, int8_t *to, int64_t width, int64_t j, int64_t n, int8_t *buffer)
-{
-    int64_t quads = ses_quad_count(c->k), row = 4 * quads;
-    const int8_t *from = buffer;
-    if (c->bytes && c->b_row == 1 && c->k % 4 == 0 && c->b_col % 4 == 0)
-        from = c->bytes + j * c->b_col, row = c->b_col;
-    else
-        for (int64_t i = 0; i < n; i++) load_column(c, j + i, buffer + i * row);
-    transpose_vector((float *)(void *)to, width, (const float *)(const void *)from, row / 4, n, quads);
-}
-
-_Static_assert(VF_LANES *SES_GEMM_I8_MAX_K <= SES_SCRATCH_BYTES, "scratch");
-
-static void pack_chunk(void *ctx, int64_t index, void *scratch)
-{
-    const packing *c = ctx;
-    int64_t begin = index * TILE_COLS, width = panel_width(c->n, begin), quads = ses_quad_count(c->k),
-            depth = panel_quads(c->k);
-    int8_t *panel = c->panel + begin * 4 * depth;
-    memset(panel + quads * 4 * width, 0, (size_t)((depth - quads) * 4 * width));
-    for (int64_t v = 0; v < width; v += VF_LANES) {
-        int64_t j = begin + v, n = tile_min(VF_LANES, c->n - j);
-        for (int64_t i = c->bytes ? 0 : n; i < VF_LANES; i++)
-            c->scale[j + i] = i < n ? c->bytes_scale[j + i] : 0;
-        if (c->b_col == 1 && n == VF_LANES)
-            pack_rows(c, panel + 4 * v, width, j);
-        else
-            pack_columns(c, panel + 4 * v, width, j, n, scratch);
-        vi_store(c->zp_correction + j, zp_correction_of(panel + 4 * v, width, quads));
-    }
-    if (c->dot == MATRIX) zip_panel(panel, width, quads);
-}
-
-static void pack_b(ses_exec *x, void *packed, packing c)
-{
-    packed_header *h = packed;
-    int64_t width = tile_round_up(c.n, VF_LANES);
-    *h = (packed_header){ .dot = dot_kind() };
-    c.dot = h->dot;
-    c.scale = (float *)(void *)(h + 1);
-    c.zp_correction = (int32_t *)(void *)(c.scale + width);
-    c.panel = (int8_t *)(c.zp_correction + width);
-    ses_parallel_for(x->pool, (c.n + TILE_COLS - 1) / TILE_COLS, pack_chunk, &c);
-}
-
-void VF_NAME(ses_k_gemm_i8_pack)(ses_exec *x, void *packed, const float *b, int64_t b_row, int64_t b_col,
-                                 int64_t n, int64_t k)
-{
-    pack_b(x, packed, (packing){ .b = b, .b_row = b_row, .b_col = b_col, .n = n, .k = k });
-}
-
-void VF_NAME(ses_k_gemm_i8_pack_quantized)(ses_exec *x, void *packed, const int8_t *b, const float *scale,
-                                           int64_t b_row, int64_t b_col, int64_t n, int64_t k)
-{
-    pack_b(x, packed,
-           (packing){ .bytes = b, .bytes_scale = scale, .b_row = b_row, .b_col = b_col, .n = n, .k = k });
 }
 
 #endif

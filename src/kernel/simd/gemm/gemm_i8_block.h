@@ -21,6 +21,9 @@ typedef struct i8_block {
     bool stream;       /* the panel is read only once */
 } i8_block;
 
+/* Sums times their scales, the product of those of row and column, plus bias. */
+VF_INLINE vf i8_scaled(vi sum, vf scale, vf bias) { return vf_add(vf_mul(vf_from_vi(sum), scale), bias); }
+
 /* t = sum * row scale * column scale + bias */
 VF_INLINE void i8_tile_run(float *t, const i8_block *in, const int rows, const int vecs, const int dot,
                            const bool stream)
@@ -42,8 +45,7 @@ VF_INLINE void i8_tile_run(float *t, const i8_block *in, const int rows, const i
         vf row = vf_set1(a_scale[i]);
         TILE_UNROLL for (int v = 0; v < vecs; v++)
         {
-            vf x = vf_mul(vf_from_vi(c[i][v]), vf_mul(row, by[v]));
-            vf_store(t + i * ldt + v * VF_LANES, vf_add(x, bias[v]));
+            vf_store(t + i * ldt + v * VF_LANES, i8_scaled(c[i][v], vf_mul(row, by[v]), bias[v]));
         }
     }
 }

@@ -12,9 +12,10 @@ enum {
     MMA_LANES = 16,
     MMA_DEPTH = 32,
     MMA_A_BYTES = 1 << 20, /* size of a chunk's rows: half of the L2 cache of processors with AMX */
-    MMA_MIN_ROWS = 128,  /* rows of a chunk: B comes from the L3 cache once per chunk, which takes longest */
+    MMA_MIN_ROWS =
+        64, /* rows of a chunk: B comes from the L3 cache once per chunk; A should stay in the L2 */
     MMA_PACK_ROWS = 256, /* the same if the chunk packs B */
-    MMA_CHUNKS = 2,      /* chunks per thread */
+    MMA_CHUNKS = 1,      /* chunks per thread */
     MMA_FAR = 1,         /* data outside the L2 cache arrives late: prefetch it */
 };
 

@@ -8,6 +8,7 @@
  *                                                a thread with tiles in use takes longer to switch
  *     mt_zero(&t, c)                             tile c = 0
  *     mt_load(&t, a, p, stride)                  row i of tile a = the bytes at p + i stride
+ *     mt_load_once(&t, a, p, stride)             the same, for data that need not stay in the L1 cache
  *     mt_store(&t, c, p, stride)                 and back
  *     mt_dot_i8(&t, c, a, b)                   c += a b: bytes of a and b, int32 sums
  *     mt_dot_bf16(&t, c, a, b)                   c += a b: bf16 numbers, f32 sums
@@ -72,6 +73,7 @@ static inline mt_shapes mt_row_shapes(int64_t rows)
 #define mt_release mt_plain_release
 #define mt_zero mt_plain_zero
 #define mt_load mt_plain_load
+#define mt_load_once mt_plain_load
 #define mt_store mt_plain_store
 #define mt_dot_i8 mt_plain_dot_i8
 #define mt_dot_bf16 mt_plain_dot_bf16

@@ -12,11 +12,13 @@ typedef struct mt_set {
 #define mt_configure(t, shapes) __asm__ volatile("ldtilecfg %1" : "=m"(*(t)) : "m"(*(shapes)))
 #define mt_release(t) __asm__ volatile("tilerelease" : "+m"(*(t)))
 #define mt_zero(t, c) __asm__ volatile("tilezero %%tmm%c1" : "+m"(*(t)) : "i"(c))
-#define mt_load(t, a, p, stride)                                              \
-    __asm__ volatile("tileloadd (%1,%2,1), %%tmm%c3"                          \
+#define mt_load_by(instruction, t, a, p, stride)                              \
+    __asm__ volatile(instruction " (%1,%2,1), %%tmm%c3"                       \
                      : "+m"(*(t))                                             \
                      : "r"((const void *)(p)), "r"((int64_t)(stride)), "i"(a) \
                      : "memory")
+#define mt_load(t, a, p, stride) mt_load_by("tileloadd", t, a, p, stride)
+#define mt_load_once(t, a, p, stride) mt_load_by("tileloaddt1", t, a, p, stride)
 #define mt_store(t, c, p, stride)                                       \
     __asm__ volatile("tilestored %%tmm%c3, (%1,%2,1)"                   \
                      : "+m"(*(t))                                       \

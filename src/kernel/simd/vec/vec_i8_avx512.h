@@ -48,11 +48,32 @@ static inline vi vi_dot4_plain(vi c, vq a, vi_bytes b)
     vi even = vi_and(a, vi_set1(0x00ff00ff)), odd = _mm512_srli_epi16(a, 8);
     return vi_add(c, vi_add(_mm512_madd_epi16(even, b.even), _mm512_madd_epi16(odd, b.odd)));
 }
+/* The same with the roles exchanged: each lane has its own four bytes of A, and all share those of B. */
+static inline vi vi_dot4_each(vi c, vi a, vq b) { return vi_dot4(c, a, b); }
+static inline vi vi_dot4_each_plain(vi c, vi a, vq b) { return vi_dot4_plain(c, a, vi_split_bytes(b)); }
 static inline vi vi_dot2_plain(vi c, vq a, vi b) { return vi_add(c, _mm512_madd_epi16(a, b)); }
 
 /* B of vi_dot2, prepared once for all rows of A. */
 typedef vi vi_words;
 static inline vi_words vi_split_words(vi b) { return b; }
+
+/* Half vectors, for products of few rows: two are loaded in the time of one vector. */
+#define VI_HALF
+typedef __m256i vh;
+static inline vh vh_zero(void) { return _mm256_setzero_si256(); }
+static inline vh vh_load(const void *p) { return _mm256_loadu_si256(p); }
+static inline void vh_store(void *p, vh a) { _mm256_storeu_si256(p, a); }
+static inline vh vh_load_quad(const void *p) /* four bytes, which all lanes share */
+{
+    int32_t x;
+    memcpy(&x, p, sizeof x);
+    return _mm256_set1_epi32(x);
+}
+static inline vh vh_dot4_each(vh c, vh a, vh b)
+{
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+}
 
 /* Integers in -127 .. 127, stored as bytes plus 128. */
 static inline void vi_store_bytes(uint8_t *p, vi a)

@@ -84,6 +84,9 @@ static inline vi vi_dot4_plain(vi c, vq a, vi_bytes b)
     return (vi){ vi_dot4_plain4(c.lo, x, b.lo), vi_dot4_plain4(c.hi, x, b.hi) };
 }
 
+static inline vi vi_dot4_each(vi c, vi a, vq b) { return vi_dot4(c, b, a); }
+static inline vi vi_dot4_each_plain(vi c, vi a, vq b) { return vi_dot4_plain(c, b, a); }
+
 static inline int16x8_t vi_narrow(vi a) { return vqmovn_high_s32(vqmovn_s32(a.lo), a.hi); }
 static inline void vi_store_signed(int8_t *p, vi a) { vst1_s8(p, vqmovn_s16(vi_narrow(a))); }
 static inline void vi_store_bytes(uint8_t *p, vi a) { vi_store_signed((int8_t *)p, a); }

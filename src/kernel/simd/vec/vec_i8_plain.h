@@ -34,6 +34,8 @@ static inline int dot_kind(void) { return 1; }
 typedef vi vi_bytes;
 static inline vi_bytes vi_split_bytes(vi b) { return b; }
 static inline vi vi_dot4_plain(vi c, vq a, vi_bytes b) { return vi_dot4(c, a, b); }
+static inline vi vi_dot4_each(vi c, vi a, vq b) { return vi_dot4(c, a, b); }
+static inline vi vi_dot4_each_plain(vi c, vi a, vq b) { return vi_dot4_plain(c, a, vi_split_bytes(b)); }
 typedef vi vi_words;
 static inline vi_words vi_split_words(vi b) { return b; }
 static inline vi vi_dot2_plain(vi c, vq a, vi_words b) { return vi_dot2(c, a, b); }

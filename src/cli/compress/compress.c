@@ -1,0 +1,225 @@
+/* Compression of a model: checks, folder, the whole command. */
+#include "compress.h"
+
+#include "base/alloc.h"
+#include "base/dir.h"
+#include "base/file.h"
+#include "base/json/json_helpers.h"
+#include "base/str.h"
+#include "cli/curve/result_folder.h"
+#include "cli/machine.h"
+#include "cli/train/command_text.h"
+#include "cli/train/train_monitor.h"
+#include "model/model_desc.h"
+#include "train/train_folder.h"
+#include "tune/finetune_data.h"
+#include "vectors/classify/classifier.h"
+
+#include <string.h>
+
+/* Options that do not change the figures of a candidate. */
+static const char *const IRRELEVANT = "methods|output|by|max-drop|budget|device|isa";
+
+/* ---- task and model ---- */
+
+static bool read_task(ses_compress *z, ses_err *e)
+{
+    const ses_predictor_args *t = &z->a->tune;
+    ses_data_spec spec;
+    if (!t->data.task)
+        return ses_fail(e, SES_EUSAGE,
+                        "--task TASK is required: %s has no " SES_RUN_INFO " of a fine-tuning run", z->model);
+    if (!ses_finetune_resolve_task(&t->data, &t->task, &z->task, &spec, e)) return false;
+    z->metric = spec.best_metric;
+    z->lower_is_better = ses_metric_lower_is_better(z->metric);
+    z->in_percent = z->task->in_percent;
+    return true;
+}
+
+/* Whether the model was trained for this task; a folder without run.json tells nothing. */
+static bool check_trained_task(const ses_compress *z, ses_err *e)
+{
+    const ses_finetune_task *own = z->task;
+    ses_data_spec spec;
+    ses_json_doc *run = ses_run_info_open(z->model, e);
+    const char *name =
+        ses_json_string(ses_json_get(ses_json_get(ses_json_root(run), "options"), "task"), NULL);
+    bool known = name && ses_finetune_resolve_task(&(ses_data_options){ .task = name },
+                                                   &(ses_finetune_task_options){ 0 }, &own, &spec, NULL);
+    if (known && own != z->task)
+        ses_fail(e, SES_EARG, "%s was trained for the task %s, not %s: give --task %s", z->model, name,
+                 z->a->tune.data.task, name);
+    ses_json_free(run);
+    return e->code == SES_OK;
+}
+
+static bool has_head(const ses_class *c, const ses_head *head)
+{
+    for (size_t i = 0; head && i < SES_LEN(c->head) && c->head[i].head; i++)
+        if (!strcmp(c->head[i].head->name, head->name)) return true;
+    return false;
+}
+
+/* The key of config.json that has the number of layers; NULL: there is not one. */
+static const char *find_layers_key(const ses_model_desc *d, const ses_json *config, int64_t *layers)
+{
+    const ses_config_key *k =
+        d->encoder_decoder ? NULL
+                           : ses_config_key_of(d, config, offsetof(ses_config, layers), SES_KEY_TYPE_INT);
+    return k && ses_json_int(ses_json_get(config, k->key), layers) ? k->key : NULL;
+}
+
+static bool is_quantized(const char *dir)
+{
+    char *path = ses_path_join(dir, "model.sesame-int8", NULL);
+    bool exists = path && ses_path_exists(path);
+    ses_free(path);
+    return exists;
+}
+
+static bool read_model(ses_compress *z, ses_err *e)
+{
+    ses_json_doc *doc = ses_model_config_open(z->model, NULL, e);
+    const ses_json *config = doc ? ses_json_root(doc) : NULL;
+    if (!doc) return false;
+    bool ok = !ses_classifier_is_config(config) ||
+              ses_fail(e, SES_EUNSUPPORTED, "%s: a classifier without a neural model has nothing to compress",
+                       z->model);
+    const ses_model_desc *d = ok ? ses_config_find_model(config, e) : NULL;
+    const ses_class *class = d ? ses_config_class(d, config, NULL, e) : NULL;
+    ok = class != NULL;
+    if (ok) {
+        const ses_head *other = z->task->lm_head ? z->task->lm_head : z->task->other_head;
+        char *base = ses_model_base_dir(z->model, NULL, NULL);
+        z->is_new = z->task->head && !has_head(class, z->task->head) && !has_head(class, other);
+        z->is_stored_smaller = (base && strcmp(base, z->model) != 0) || is_quantized(z->model);
+        z->layers_key = find_layers_key(d, config, &z->layers);
+        ses_free(base);
+    }
+    if (ok && z->is_new && !z->a->train)
+        ok =
+            ses_fail(e, SES_EARG,
+                     "%s: %s has no head for the task %s: --data FILE trains one, or give a fine-tuned model",
+                     z->model, class->name, z->task->name);
+    ses_json_free(doc);
+    return ok;
+}
+
+/* The files can be read and have labels. */
+static bool check_data(const ses_compress *z, ses_err *e)
+{
+    const ses_predictor_args *t = &z->a->tune;
+    const char *path[] = { z->a->train, z->a->eval };
+    const ses_finetune_task *task;
+    ses_data_spec spec;
+    if (!ses_finetune_resolve_task(&t->data, &t->task, &task, &spec, e)) return false;
+    for (size_t i = 0; i < SES_LEN(path); i++) {
+        ses_data_spec s = i ? ses_finetune_eval_spec(&t->task, task, &spec) : spec;
+        ses_examples *d = path[i] ? ses_data_open(&s, path[i], NULL, e) : NULL;
+        bool ok = !path[i] || (d && (i || ses_examples_check_learnable(d, e) || ses_wrap(e, "%s", path[i])));
+        ses_examples_free(d);
+        if (!ok) return false;
+    }
+    return true;
+}
+
+/* ---- the folder ---- */
+
+static bool describe(ses_compress *z, ses_err *e)
+{
+    const ses_command *cmd = z->c->command;
+    ses_buf line = { 0 };
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    snprintf(z->machine, sizeof z->machine, "%s, %s, threads: %d", ses_machine_detect().cpu,
+             ses_isa_name(ses_compute_isa(&z->a->tune.compute)), ses_compute_threads(&z->a->tune.compute));
+    ses_call_put_line(z->c, &line);
+    ses_json_begin_object(w);
+    ses_json_member_string(w, "model", z->model);
+    ses_options_put_members(cmd->opt, cmd->n_opt, z->a, w);
+    ses_json_end_object(w);
+    z->settings = ses_json_writer_take(w, NULL, e);
+    z->command = ses_buf_ok(&line, e) ? ses_strdup(line.data, e) : NULL;
+    ses_json_writer_free(w);
+    ses_buf_free(&line);
+    return z->settings && z->command;
+}
+
+static bool open_output(ses_compress *z, ses_err *e)
+{
+    const ses_compress_args *a = z->a;
+    ses_result_folder f = { .dir = a->output,
+                            .file = "compress.json",
+                            .noun = "compression",
+                            .hint = "--overwrite repeats all candidates",
+                            .settings = z->settings,
+                            .ignored = IRRELEVANT,
+                            .resume = a->resume,
+                            .overwrite = a->overwrite };
+    if (!ses_result_folder_check(&f, e)) return false;
+    z->root = ses_path_join(a->output, "candidates", e);
+    if (!z->root) return false;
+    if (a->overwrite && ses_path_is_dir(z->root)) ses_dir_remove_all(z->root, NULL);
+    if (!ses_dir_make(z->root, e)) return false;
+    for (size_t i = 0; i < z->n; i++) {
+        bool given = !i && !z->is_new && !z->is_stored_smaller;
+        z->candidate[i].dir = given ? ses_strdup(z->model, e) : ses_compress_path(z, i, "", e);
+        if (!z->candidate[i].dir || (a->resume && !ses_compress_read_candidate(z, i, e))) return false;
+        if (given && z->candidate[i].state == SES_CANDIDATE_OPEN) z->candidate[i].state = SES_CANDIDATE_MADE;
+    }
+    return true;
+}
+
+/* ---- the command ---- */
+
+static bool finish(ses_compress *z, bool stopped, ses_err *e)
+{
+    bool measured = z->candidate[0].state == SES_CANDIDATE_MEASURED;
+    if (!measured || z->a->make_only) return ses_compress_write_json(z, e);
+    return ses_compress_choose(z, e) && ses_compress_write_json(z, e) &&
+           (stopped || ses_compress_write_model(z, e)) && ses_compress_show(z, e);
+}
+
+static bool run(ses_compress *z, bool *stopped, ses_err *e)
+{
+    ses_dir_lock *lock = open_output(z, e) ? ses_dir_lock_new(z->a->output, e) : NULL;
+    if (!lock) return false;
+    bool ok = (z->a->resume || ses_compress_write_json(z, e)) && ses_compress_make(z, stopped, e);
+    if (ok && !*stopped && z->candidate[0].state == SES_CANDIDATE_FAILED)
+        ok = ses_fail(e, SES_EARG, "%s: %s", z->model, z->candidate[0].reason);
+    bool measures = !*stopped && !z->a->make_only;
+    ok = ok && (!measures || ses_compress_measure_all(z, stopped, e)) && finish(z, *stopped, e);
+    ses_dir_lock_free(lock);
+    return ok;
+}
+
+static void compress_free(ses_compress *z)
+{
+    for (size_t i = 0; i < z->n; i++) {
+        ses_free(z->candidate[i].name);
+        ses_free(z->candidate[i].value);
+        ses_free(z->candidate[i].dir);
+        ses_buf_free(&z->candidate[i].commands);
+    }
+    ses_free(z->candidate);
+    ses_free(z->root);
+    ses_free(z->settings);
+    ses_free(z->command);
+}
+
+bool ses_compress_command(ses_call *c, ses_err *e)
+{
+    ses_compress z = { .c = c, .a = c->args, .model = c->operands[0] };
+    bool stopped = false;
+    ses_train_monitor_catch_signals();
+    bool ok = read_task(&z, e) && check_trained_task(&z, e) && read_model(&z, e) &&
+              ses_compress_choose_methods(&z, e) && check_data(&z, e) && describe(&z, e) &&
+              run(&z, &stopped, e);
+    if (ok && stopped) {
+        fprintf(stderr, "stopped; the same command with --resume continues\n");
+        ok = false; /* main exits with the code of the signal */
+    } else if (ok && z.a->make_only && !c->quiet)
+        fprintf(stderr, "the models are made; the same command with --resume measures them\n");
+    compress_free(&z);
+    return ok;
+}

@@ -1,0 +1,149 @@
+/* `sesame compress`: smaller forms of a fine-tuned model, measured against it.
+ *
+ * A candidate is a chain of methods: transformations (a student with fewer layers), then at most one
+ * precision (int8). Its model is made from the model of the chain without the last method, so that chains
+ * share their beginnings. A method is a line in compress_methods.def: commands of sesame, which run as
+ * processes of their own. Candidate 0 is the model itself.
+ *
+ * Files: OUTPUT/candidates/NAME is the model of a candidate, NAME.json its figures, NAME.log the
+ * messages of its commands. So finished candidates need not run again.
+ *
+ * Ownership: a ses_compress owns its candidates and strings, arguments are borrowed. One thread; models run
+ * in child processes only. */
+#ifndef SES_CLI_COMPRESS_H
+#define SES_CLI_COMPRESS_H
+
+#include "cli/train/predictor_args.h"
+#include "sesame/finetune.h"
+
+typedef enum { SES_BY_LATENCY, SES_BY_SIZE, SES_BY_MEMORY, SES_BY_ENERGY } ses_compress_measure;
+
+typedef struct ses_compress_args {
+    ses_predictor_args tune; /* task, data, threads, device of training, bootstrap */
+    const char *train, *eval, *methods, *output;
+    double max_drop, epochs, lr, budget;
+    int64_t seed, jobs, batch_size, train_size, rounds, texts;
+    int by; /* ses_compress_measure */
+    bool resume, overwrite, make_only;
+} ses_compress_args;
+
+typedef enum {
+    SES_COMPRESS_TRANSFORM, /* may be followed by other methods */
+    SES_COMPRESS_PRECISION  /* ends a chain */
+} ses_compress_kind;
+
+/* A line of compress_methods.def. */
+typedef struct ses_compress_method {
+    const char *name;
+    ses_compress_kind kind;
+    const char *tasks;  /* fine-tuning tasks, '|' between; NULL: all */
+    const char *values; /* default values of its parameter, ',' between; NULL: it has no parameter */
+    bool is_default;    /* used without --methods */
+    bool trains;        /* needs --data */
+    const char *steps;  /* commands, ';' between: see compress_steps.c */
+    const char *summary;
+} ses_compress_method;
+
+/* Costs of a model on this machine. NaN: not measured. */
+typedef struct ses_compress_costs {
+    double latency;    /* seconds of one text: median */
+    double throughput; /* texts per second, several at a time */
+    double memory;     /* bytes that a process needs for the model and its computation */
+    double bytes;      /* files that prediction reads */
+    double parameters;
+    double flops;  /* per token, of the products with weights in the layers */
+    double joules; /* per text */
+} ses_compress_costs;
+
+typedef enum {
+    SES_CANDIDATE_OPEN,
+    SES_CANDIDATE_MADE,
+    SES_CANDIDATE_MEASURED,
+    SES_CANDIDATE_FAILED
+} ses_candidate_state;
+
+typedef struct ses_candidate {
+    char *name;                        /* "student:0.5+int8" */
+    char *value;                       /* parameter of the last method; "": none */
+    const ses_compress_method *method; /* the last one; NULL: the model itself */
+    size_t parent;                     /* index; of the model itself 0 */
+    ses_candidate_state state;
+    char reason[300];    /* why it has no figures */
+    bool is_unsupported; /* trying again is of no use */
+    char *dir;           /* folder of the model */
+    ses_buf commands;    /* lines that made it from its parent */
+    double seconds;      /* time they took */
+    double score, low, high;
+    double drop; /* in points, as --max-drop */
+    ses_compress_costs cost;
+    double speed, rate, energy_ratio; /* original / candidate: latency, time in batches, joules */
+    bool on_front, is_chosen;
+} ses_candidate;
+
+typedef struct ses_compress {
+    ses_call *c;
+    const ses_compress_args *a;
+    const char *model; /* as given */
+    const struct ses_finetune_task *task;
+    const char *metric;
+    bool lower_is_better, in_percent;
+    int64_t layers;         /* layers of the model */
+    const char *layers_key; /* key of config.json; NULL: cannot be changed */
+    bool is_new;            /* the model has no head for the task: the original is fine-tuned first */
+    bool is_stored_smaller; /* the model is an adapter or quantized: the original is its f32 form */
+    ses_candidate *candidate;
+    size_t n, cap;
+    char *root;            /* folder of the candidates */
+    char *settings;        /* JSON object */
+    char *command;         /* the command line */
+    char machine[200];     /* processor and threads of the measurements */
+    char energy_note[300]; /* why no energy was measured; "": it was */
+    size_t chosen;         /* index; 0: the original */
+} ses_compress;
+
+/* compress_methods.c */
+const ses_compress_method *ses_compress_method_at(size_t i); /* NULL past the last */
+/* Makes the candidates of --methods. */
+bool ses_compress_choose_methods(ses_compress *z, ses_err *e);
+/* Adds the chain "A:VALUE+B" and its beginnings, unless they exist. *index: of the last one; may be NULL. */
+bool ses_compress_add_chain(ses_compress *z, const char *chain, size_t n, size_t *index, ses_err *e);
+
+/* compress_steps.c */
+/* Fills out with the commands that make a candidate, one per line, quoted for a shell. False: the method
+ * cannot be used, with the reason. */
+bool ses_compress_put_steps(const ses_compress *z, size_t candidate, ses_buf *out, ses_err *e);
+/* Splits a line of such commands into words; the array ends with NULL and is freed as a whole. */
+char **ses_compress_split(const char *line, size_t n, ses_err *e);
+const char *ses_compress_step_end(const char *line); /* end of the line */
+bool ses_compress_original(const ses_compress *z, ses_buf *out, ses_err *e);
+
+/* compress_make.c: makes the models, --jobs at a time; *stopped: by a signal. */
+bool ses_compress_make(ses_compress *z, bool *stopped, ses_err *e);
+
+/* compress_files.c */
+bool ses_compress_read_candidate(ses_compress *z, size_t i, ses_err *e); /* figures of an earlier call */
+bool ses_compress_write_candidate(const ses_compress *z, size_t i, ses_err *e);
+void ses_compress_put_candidate(const ses_compress *z, const ses_candidate *x, ses_json_writer *w);
+char *ses_compress_path(const ses_compress *z, size_t i, const char *ending, ses_err *e);
+/* Copies the chosen model to OUTPUT/model, with a card that has its commands and figures. */
+bool ses_compress_write_model(const ses_compress *z, ses_err *e);
+
+/* compress_measure.c: scores and costs of the made models; *stopped: by a signal. */
+bool ses_compress_measure_all(ses_compress *z, bool *stopped, ses_err *e);
+
+/* compress_choice.c */
+/* Marks the points that no other point beats: another with at least the score and at most the cost, one of
+ * them better. Points with NaN are not on the front. */
+bool ses_pareto_mark(const double *score, const double *cost, size_t n, bool *on_front, ses_err *e);
+/* Marks the front and the chosen candidate: the least cost among the ones that lose at most --max-drop. */
+bool ses_compress_choose(ses_compress *z, ses_err *e);
+double ses_compress_cost_of(const ses_compress *z, const ses_candidate *x); /* by --by; NaN: unknown */
+
+/* compress_show.c */
+bool ses_compress_write_json(const ses_compress *z, ses_err *e); /* compress.json */
+bool ses_compress_show(const ses_compress *z, ses_err *e); /* tables and plot, compress.svg, compress.html */
+
+/* compress.c: the whole command. */
+bool ses_compress_command(ses_call *c, ses_err *e);
+
+#endif

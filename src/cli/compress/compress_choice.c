@@ -1,0 +1,77 @@
+/* The Pareto front of the candidates, and the chosen one. */
+#include "compress.h"
+
+#include "base/alloc.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct point {
+    double score, cost;
+    size_t index;
+} point;
+
+/* Ascending cost; equal costs: descending score. */
+static int by_cost(const void *a, const void *b)
+{
+    const point *x = a, *y = b;
+    if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
+    return x->score > y->score ? -1 : x->score < y->score;
+}
+
+bool ses_pareto_mark(const double *score, const double *cost, size_t n, bool *on_front, ses_err *e)
+{
+    point *p = ses_alloc_array(n ? n : 1, sizeof *p, e);
+    size_t known = 0;
+    double best = -INFINITY, at = NAN; /* best score so far, and the least cost that has it */
+    if (!p) return false;
+    for (size_t i = 0; i < n; i++) {
+        on_front[i] = false;
+        if (!isnan(score[i]) && !isnan(cost[i])) p[known++] = (point){ score[i], cost[i], i };
+    }
+    qsort(p, known, sizeof *p, by_cost);
+    for (size_t i = 0; i < known; i++) {
+        if (p[i].score > best) best = p[i].score, at = p[i].cost;
+        on_front[p[i].index] = p[i].score == best && p[i].cost == at;
+    }
+    ses_free(p);
+    return true;
+}
+
+double ses_compress_cost_of(const ses_compress *z, const ses_candidate *x)
+{
+    if (x->state != SES_CANDIDATE_MEASURED) return NAN;
+    switch ((ses_compress_measure)z->a->by) {
+    /* times and energy in the rounds of the candidate, in which it alternated with the original */
+    case SES_BY_LATENCY: return z->candidate[0].cost.latency / x->speed;
+    case SES_BY_ENERGY: return z->candidate[0].cost.joules / x->energy_ratio;
+    case SES_BY_SIZE: return x->cost.bytes;
+    case SES_BY_MEMORY: return x->cost.memory;
+    }
+    return NAN;
+}
+
+bool ses_compress_choose(ses_compress *z, ses_err *e)
+{
+    double *score = ses_alloc_array(2 * z->n, sizeof *score, e), *cost = score ? score + z->n : NULL;
+    bool *front = score ? ses_alloc_array(z->n, sizeof *front, e) : NULL, ok = front != NULL;
+    for (size_t i = 0; ok && i < z->n; i++) {
+        const ses_candidate *x = &z->candidate[i];
+        score[i] = x->state != SES_CANDIDATE_MEASURED ? NAN : z->lower_is_better ? -x->score : x->score;
+        cost[i] = ses_compress_cost_of(z, x);
+    }
+    ok = ok && ses_pareto_mark(score, cost, z->n, front, e);
+    z->chosen = 0;
+    for (size_t i = 0; ok && i < z->n; i++) {
+        ses_candidate *x = &z->candidate[i];
+        const size_t c = z->chosen;
+        x->on_front = front[i];
+        if (i && !isnan(cost[i]) && x->drop <= z->a->max_drop + 1e-9 &&
+            (cost[i] < cost[c] || (cost[i] == cost[c] && score[i] > score[c])))
+            z->chosen = i;
+    }
+    for (size_t i = 0; ok && i < z->n; i++) z->candidate[i].is_chosen = i == z->chosen;
+    ses_free(score);
+    ses_free(front);
+    return ok;
+}

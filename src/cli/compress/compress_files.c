@@ -1,0 +1,229 @@
+/* Files of candidates, and the chosen model. */
+#include "compress.h"
+
+#include "base/alloc.h"
+#include "base/dir.h"
+#include "base/file.h"
+#include "base/json/json_helpers.h"
+#include "base/str.h"
+#include "train/train_folder.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { RECORD_MAX = 1 << 20, FILE_MAX = 1 << 28 };
+
+char *ses_compress_path(const ses_compress *z, size_t i, const char *ending, ses_err *e)
+{
+    char file[200];
+    snprintf(file, sizeof file, "%s%s", z->candidate[i].name, ending);
+    return ses_path_join(z->root, file, e);
+}
+
+/* ---- records ---- */
+
+/* Figures of a candidate by their names in JSON. */
+static double *figure_at(ses_candidate *x, size_t i, const char **name)
+{
+    static const char *const names[] = { "score",
+                                         "low",
+                                         "high",
+                                         "drop",
+                                         "latency",
+                                         "texts_per_second",
+                                         "memory_bytes",
+                                         "bytes",
+                                         "parameters",
+                                         "flops_per_token",
+                                         "joules_per_text",
+                                         "speed",
+                                         "batch_speed",
+                                         "energy_ratio" };
+    double *const at[] = { &x->score,       &x->low,          &x->high,
+                           &x->drop,        &x->cost.latency, &x->cost.throughput,
+                           &x->cost.memory, &x->cost.bytes,   &x->cost.parameters,
+                           &x->cost.flops,  &x->cost.joules,  &x->speed,
+                           &x->rate,        &x->energy_ratio };
+    if (i >= SES_LEN(names)) return NULL;
+    *name = names[i];
+    return at[i];
+}
+
+static void put_lines(ses_json_writer *w, const char *key, const char *text)
+{
+    ses_json_member_array(w, key);
+    while (text && *text) {
+        size_t n = strcspn(text, "\n");
+        ses_json_put_stringn(w, text, n);
+        text += n + (text[n] == '\n');
+    }
+    ses_json_end_array(w);
+}
+
+void ses_compress_put_candidate(const ses_compress *z, const ses_candidate *x, ses_json_writer *w)
+{
+    ses_candidate copy = *x;
+    const char *name;
+    ses_json_begin_object(w);
+    ses_json_member_string(w, "name", x->name);
+    ses_json_member_string(w, "state",
+                           x->state == SES_CANDIDATE_MEASURED ? "measured"
+                           : x->state == SES_CANDIDATE_MADE   ? "made"
+                           : x->state == SES_CANDIDATE_FAILED ? "failed"
+                                                              : "open");
+    ses_json_member_string(w, "model", x->dir);
+    put_lines(w, "commands", x->commands.data);
+    ses_json_member_real(w, "seconds", x->seconds);
+    if (x->state == SES_CANDIDATE_MEASURED) {
+        for (size_t i = 0; figure_at(&copy, i, &name); i++)
+            ses_json_member_real(w, name, *figure_at(&copy, i, &name));
+        ses_json_member_string(w, "machine", z->machine);
+        ses_json_member_bool(w, "on_front", x->on_front);
+        ses_json_member_bool(w, "chosen", x->is_chosen);
+    } else if (*x->reason)
+        ses_json_member_string(w, "reason", x->reason);
+    if (x->state == SES_CANDIDATE_MEASURED && isnan(x->cost.joules))
+        ses_json_member_string(w, "energy_note", z->energy_note);
+    ses_json_end_object(w);
+}
+
+bool ses_compress_write_candidate(const ses_compress *z, size_t i, ses_err *e)
+{
+    char file[200];
+    ses_json_writer *w = ses_json_writer_new(2, e);
+    if (!w) return false;
+    ses_compress_put_candidate(z, &z->candidate[i], w);
+    snprintf(file, sizeof file, "%s.json", z->candidate[i].name);
+    return ses_json_writer_save(w, z->root, file, true, e);
+}
+
+static void read_commands(const ses_json *list, ses_buf *out)
+{
+    for (size_t i = 0; i < ses_json_len(list); i++) {
+        const char *line = ses_json_string(ses_json_at(list, i), NULL);
+        if (line) ses_buf_appendf(out, "%s\n", line);
+    }
+}
+
+/* A failed candidate is tried again. */
+bool ses_compress_read_candidate(ses_compress *z, size_t i, ses_err *e)
+{
+    ses_candidate *x = &z->candidate[i];
+    char *path = ses_compress_path(z, i, ".json", e);
+    if (!path) return false;
+    ses_json_doc *d = ses_path_exists(path) ? ses_json_load_object(path, RECORD_MAX, NULL) : NULL;
+    const ses_json *root = d ? ses_json_root(d) : NULL;
+    const char *state = ses_json_string(ses_json_get(root, "state"), NULL), *name,
+               *note = ses_json_string(ses_json_get(root, "energy_note"), NULL);
+    const char *machine = ses_json_string(ses_json_get(root, "machine"), NULL);
+    bool finished = state && !strcmp(state, "measured"),
+         measured = finished && machine && !strcmp(machine, z->machine); /* else it is measured again */
+    if ((finished || (state && !strcmp(state, "made"))) && ses_path_is_dir(x->dir)) {
+        x->state = measured ? SES_CANDIDATE_MEASURED : SES_CANDIDATE_MADE;
+        ses_json_real(ses_json_get(root, "seconds"), &x->seconds);
+        read_commands(ses_json_get(root, "commands"), &x->commands);
+        double *at;
+        for (size_t k = 0; measured && (at = figure_at(x, k, &name)); k++)
+            if (!ses_json_real(ses_json_get(root, name), at)) *at = NAN;
+        if (note) snprintf(z->energy_note, sizeof z->energy_note, "%s", note);
+    }
+    ses_json_free(d);
+    ses_free(path);
+    return ses_buf_ok(&x->commands, e);
+}
+
+/* ---- the chosen model ---- */
+
+typedef struct copy_job {
+    const char *from, *to;
+    ses_err *e;
+    bool ok;
+} copy_job;
+
+/* Files that prediction reads, and the records of training. */
+static bool copy_entry(void *ctx, const char *name)
+{
+    static const char *const others[] = { "report.html", "log.jsonl",          "times.jsonl",
+                                          "README.md",   "trainer_state.json", SES_RUN_INFO };
+    copy_job *j = ctx;
+    bool exists;
+    for (size_t i = 0; i < SES_LEN(others); i++)
+        if (!strcmp(name, others[i])) return true;
+    char *path = *name != '.' ? ses_path_join(j->from, name, j->e) : NULL;
+    if (path && !ses_path_is_dir(path)) j->ok = ses_train_folder_copy(j->from, name, j->to, &exists, j->e);
+    ses_free(path);
+    return j->ok;
+}
+
+/* quantize and others leave out these files: they come from the model it was made from. */
+static bool copy_records(const ses_compress *z, const char *to, ses_err *e)
+{
+    static const char *const names[] = { "README.md", SES_RUN_INFO };
+    bool ok = true;
+    for (size_t k = 0; k < SES_LEN(names); k++) {
+        bool exists = false;
+        for (size_t i = z->chosen; ok && !exists; i = z->candidate[i].parent) {
+            ok = ses_train_folder_copy(z->candidate[i].dir, names[k], to, &exists, e);
+            if (!i) break;
+        }
+    }
+    return ok;
+}
+
+static void put_chain(const ses_compress *z, size_t i, ses_buf *out)
+{
+    const ses_candidate *x = &z->candidate[i];
+    if (i) put_chain(z, x->parent, out);
+    if (x->commands.data) ses_buf_append(out, x->commands.data, x->commands.len);
+}
+
+static void put_card(const ses_compress *z, ses_buf *out)
+{
+    const ses_candidate *x = &z->candidate[z->chosen], *o = &z->candidate[0];
+    ses_buf_appendf(out,
+                    "\n## Compression\n\nMade from %s by `%s`: the form %s of %zu, the one with the least %s "
+                    "that loses at most %g points.\n\n",
+                    z->model, z->command, x->name, z->n,
+                    z->a->by == SES_BY_LATENCY  ? "latency"
+                    : z->a->by == SES_BY_SIZE   ? "size"
+                    : z->a->by == SES_BY_MEMORY ? "memory"
+                                                : "energy",
+                    z->a->max_drop);
+    ses_buf_appendf(
+        out,
+        "| | original | this model |\n|---|---|---|\n| %s | %.4f | %.4f |\n| one text | %.2f ms | "
+        "%.2f ms (%.2f times as fast) |\n| files | %.1f MB | %.1f MB |\n\n```sh\n",
+        z->metric, o->score, x->score, 1e3 * o->cost.latency, 1e3 * x->cost.latency, x->speed,
+        1e-6 * o->cost.bytes, 1e-6 * x->cost.bytes);
+    put_chain(z, z->chosen, out);
+    ses_buf_puts(out, "```\n");
+}
+
+static bool write_card(const ses_compress *z, const char *dir, ses_err *e)
+{
+    char *path = ses_path_join(dir, "README.md", e);
+    size_t n = 0;
+    char *old = path && ses_path_exists(path) ? ses_file_read(path, FILE_MAX, &n, e) : NULL;
+    ses_buf text = { 0 };
+    if (old)
+        ses_buf_append(&text, old, n);
+    else
+        ses_buf_appendf(&text, "# %s\n", z->candidate[z->chosen].name);
+    put_card(z, &text);
+    bool ok = path && ses_buf_ok(&text, e) && ses_file_write(path, text.data, text.len, true, e);
+    ses_buf_free(&text);
+    ses_free(old);
+    ses_free(path);
+    return ok;
+}
+
+bool ses_compress_write_model(const ses_compress *z, ses_err *e)
+{
+    char *dir = ses_path_join(z->a->output, "model", e);
+    copy_job j = { z->candidate[z->chosen].dir, dir, e, true };
+    bool ok = dir && ses_dir_remove_all(dir, e) && ses_dir_make(dir, e) &&
+              ses_dir_each(j.from, copy_entry, &j, e) && j.ok && copy_records(z, dir, e) &&
+              write_card(z, dir, e);
+    ses_free(dir);
+    return ok;
+}

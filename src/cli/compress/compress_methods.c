@@ -1,0 +1,154 @@
+/* Methods of `sesame compress` and the candidates they make. */
+#include "compress.h"
+
+#include "base/alloc.h"
+#include "base/number_text.h"
+#include "base/str.h"
+#include "base/suggest.h"
+#include "tune/finetuner.h"
+
+#include <string.h>
+
+static const ses_compress_method methods[] = {
+#define SES_COMPRESS(name_, kind_, tasks_, values_, default_, trains_, steps_, summary_) \
+    { name_, SES_COMPRESS_##kind_, tasks_, values_, default_, trains_, steps_, summary_ },
+#include "compress_methods.def"
+#undef SES_COMPRESS
+};
+
+enum { MAX_CANDIDATES = 200, MAX_NAME = 120 };
+
+const ses_compress_method *ses_compress_method_at(size_t i)
+{
+    return i < SES_LEN(methods) ? &methods[i] : NULL;
+}
+
+static const char *name_at(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return i < SES_LEN(methods) ? methods[i].name : NULL;
+}
+
+static const ses_compress_method *find(const char *name, size_t n, ses_err *e)
+{
+    char word[MAX_NAME];
+    ses_suggestion s = { .word = word };
+    for (size_t i = 0; i < SES_LEN(methods); i++)
+        if (ses_equal(name, n, methods[i].name)) return &methods[i];
+    snprintf(word, sizeof word, "%.*s", (int)n, name);
+    for (size_t i = 0; i < SES_LEN(methods); i++)
+        ses_suggest_offer(&s, methods[i].name, strlen(methods[i].name));
+    ses_fail_unknown(e, SES_EUSAGE, "method", (ses_string){ name, n }, name_at, NULL);
+    ses_suggest_add(&s, "", e);
+    return NULL;
+}
+
+/* ---- chains ---- */
+
+static size_t find_candidate(const ses_compress *z, const char *name, size_t n)
+{
+    size_t i = 0;
+    while (i < z->n && !ses_equal(name, n, z->candidate[i].name)) i++;
+    return i;
+}
+
+/* A new candidate: the chain of n bytes, whose last method is `link`. */
+static bool add(ses_compress *z, const char *chain, size_t n, const char *link, size_t parent, ses_err *e)
+{
+    size_t len = n - (size_t)(link - chain), name = 0;
+    while (name < len && link[name] != ':') name++;
+    const ses_compress_method *m = find(link, name, e);
+    if (!m) return false;
+    const ses_candidate *before = &z->candidate[parent];
+    if (before->method && before->method->kind == SES_COMPRESS_PRECISION)
+        return ses_fail(e, SES_EUSAGE, "%.*s: %s ends a chain: put it last", (int)n, chain,
+                        before->method->name);
+    if ((name < len) != (m->values != NULL))
+        return ses_fail(e, SES_EUSAGE,
+                        m->values ? "%.*s: %s needs a value here, as %s:%.*s"
+                                  : "%.*s: %s has no value; write %s",
+                        (int)n, chain, m->name, m->name, m->values ? (int)strcspn(m->values, ",") : 0,
+                        m->values ? m->values : "");
+    if (z->n == MAX_CANDIDATES || n >= MAX_NAME)
+        return ses_fail(e, SES_EUSAGE, "--methods: more than %d candidates, or a longer name than %d bytes",
+                        MAX_CANDIDATES, MAX_NAME);
+    ses_candidate *x = &z->candidate[z->n];
+    *x = (ses_candidate){ .method = m, .parent = parent };
+    x->name = ses_strndup(chain, n, e);
+    x->value = x->name ? ses_strndup(link + name + (name < len), len - name - (name < len), e) : NULL;
+    z->n += x->name != NULL;
+    return x->value != NULL;
+}
+
+bool ses_compress_add_chain(ses_compress *z, const char *chain, size_t n, size_t *index, ses_err *e)
+{
+    size_t parent = 0;
+    for (size_t begin = 0, end; begin <= n; begin = end + 1) {
+        for (end = begin; end < n && chain[end] != '+';) end++;
+        size_t at = find_candidate(z, chain, end);
+        if (at == z->n && !add(z, chain, end, chain + begin, parent, e)) return false;
+        parent = at;
+    }
+    if (index) *index = parent;
+    return true;
+}
+
+/* ---- --methods ---- */
+
+/* Value k of a list "a,b"; false past its end. */
+static bool value_at(const char *list, size_t k, ses_string *out)
+{
+    for (; list && k; k--) list = list[strcspn(list, ",")] ? list + strcspn(list, ",") + 1 : NULL;
+    if (list) *out = (ses_string){ list, strcspn(list, ",") };
+    return list != NULL;
+}
+
+/* Adds an entry of --methods; a method without a value: with all of its own. */
+static bool add_entry(ses_compress *z, ses_string entry, ses_err *e)
+{
+    char chain[2 * MAX_NAME];
+    const ses_compress_method *m = NULL;
+    ses_string v;
+    for (size_t i = 0; i < SES_LEN(methods); i++)
+        if (ses_equal(entry.p, entry.n, methods[i].name)) m = &methods[i];
+    if (!m || !m->values) return ses_compress_add_chain(z, entry.p, entry.n, NULL, e);
+    for (size_t k = 0; value_at(m->values, k, &v); k++) {
+        int n = snprintf(chain, sizeof chain, "%s:%.*s", m->name, (int)v.n, v.p);
+        if (!ses_compress_add_chain(z, chain, (size_t)n, NULL, e)) return false;
+    }
+    return true;
+}
+
+/* Every chain of transformations with each precision that --methods names alone. */
+static bool combine(ses_compress *z, ses_err *e)
+{
+    size_t n = z->n;
+    for (size_t p = 1; p < n; p++) {
+        if (z->candidate[p].parent || z->candidate[p].method->kind != SES_COMPRESS_PRECISION) continue;
+        for (size_t i = 1; i < n; i++) {
+            char chain[2 * MAX_NAME];
+            if (z->candidate[i].method->kind != SES_COMPRESS_TRANSFORM) continue;
+            int len = snprintf(chain, sizeof chain, "%s+%s", z->candidate[i].name, z->candidate[p].name);
+            if (!ses_compress_add_chain(z, chain, (size_t)len, NULL, e)) return false;
+        }
+    }
+    return true;
+}
+
+bool ses_compress_choose_methods(ses_compress *z, ses_err *e)
+{
+    ses_string entry;
+    z->candidate = ses_alloc_array(MAX_CANDIDATES, sizeof *z->candidate, e);
+    if (!z->candidate) return false;
+    z->candidate[0].name = ses_strdup("original", e);
+    z->candidate[0].value = ses_strdup("", e);
+    z->n = 1;
+    if (!z->candidate[0].name || !z->candidate[0].value) return false;
+    for (size_t i = 0; !z->a->methods && i < SES_LEN(methods); i++)
+        if (methods[i].is_default &&
+            !add_entry(z, (ses_string){ methods[i].name, strlen(methods[i].name) }, e))
+            return false;
+    for (size_t k = 0; value_at(z->a->methods, k, &entry); k++)
+        if (!add_entry(z, entry, e)) return ses_wrap(e, "--methods");
+    return combine(z, e) || ses_wrap(e, "--methods");
+}

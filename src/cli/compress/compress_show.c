@@ -1,0 +1,281 @@
+/* Results of a compression: tables and plot on the terminal, as SVG, HTML and JSON. */
+#include "compress.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/json/json_helpers.h"
+#include "base/number_text.h"
+#include "base/str.h"
+#include "cli/ui/report_output.h"
+#include "cli/ui/show_values.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const BY[] = { "latency", "size", "memory", "energy" };
+
+/* Scores are shown in percent, unless they are losses; some are percentages already. */
+static double scale_of(const ses_compress *z) { return z->lower_is_better || z->in_percent ? 1 : 100; }
+
+static bool is_measured(const ses_candidate *x) { return x->state == SES_CANDIDATE_MEASURED; }
+
+/* ---- JSON ---- */
+
+static void put_all(const ses_compress *z, ses_json_writer *w)
+{
+    ses_json_doc *settings = ses_json_parse(z->settings, strlen(z->settings), NULL);
+    ses_json_begin_object(w);
+    ses_json_put_key(w, "settings");
+    settings ? ses_json_put_value(w, ses_json_root(settings)) : ses_json_put_null(w);
+    ses_json_free(settings);
+    ses_json_member_string(w, "command", z->command);
+    ses_json_member_string(w, "metric", z->metric);
+    ses_json_member_bool(w, "lower_is_better", z->lower_is_better);
+    ses_json_member_string(w, "by", BY[z->a->by]);
+    ses_json_member_real(w, "max_drop", z->a->max_drop);
+    if (is_measured(&z->candidate[0]))
+        ses_json_member_string(w, "chosen", z->candidate[z->chosen].name);
+    else
+        ses_json_put_key(w, "chosen"), ses_json_put_null(w);
+    ses_json_member_array(w, "candidates");
+    for (size_t i = 0; i < z->n; i++) ses_compress_put_candidate(z, &z->candidate[i], w);
+    ses_json_end_array(w);
+    ses_json_end_object(w);
+}
+
+bool ses_compress_write_json(const ses_compress *z, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(2, e);
+    if (!w) return false;
+    put_all(z, w);
+    return ses_json_writer_save(w, z->a->output, "compress.json", true, e);
+}
+
+/* ---- tables ---- */
+
+static void put_scores(const ses_compress *z, ses_report *r)
+{
+    char columns[200], bytes[SES_NUMBER_TEXT], time[SES_NUMBER_TEXT];
+    double scale = scale_of(z);
+    snprintf(columns, sizeof columns, "candidate|>%s|>+-|>loss|>one text|>speed|>size|", z->metric);
+    ses_figure *t = ses_report_table(r, "Candidates", columns);
+    for (size_t i = 0; i < z->n; i++) {
+        const ses_candidate *x = &z->candidate[i];
+        if (!is_measured(x)) continue;
+        ses_figure_cell(t, "%s", x->name);
+        ses_figure_cell(t, "%.2f", scale * x->score);
+        isnan(x->low) ? ses_figure_cell(t, "-")
+                      : ses_figure_cell(t, "%.1f", 0.5 * scale * (x->high - x->low));
+        i ? ses_figure_cell(t, "%.2f", x->drop) : ses_figure_cell(t, "-");
+        ses_figure_cell(t, "%s", ses_elapsed_text(time, x->cost.latency));
+        ses_figure_cell(t, "%.2fx", x->speed);
+        ses_figure_cell(t, "%s", ses_bytes_text(bytes, (uint64_t)fmax(0, x->cost.bytes)));
+        ses_figure_cell(t, "%s", x->is_chosen ? "chosen" : x->on_front ? "front" : "");
+    }
+}
+
+static void put_joules(const ses_candidate *x, ses_figure *t)
+{
+    if (isnan(x->cost.joules))
+        ses_figure_cell(t, "-");
+    else
+        ses_figure_cell(t, "%.3g mJ", 1e3 * x->cost.joules);
+}
+
+static void put_costs(const ses_compress *z, ses_report *r)
+{
+    char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
+    ses_figure *t = ses_report_table(r, "Costs",
+                                     "candidate|>texts/s|>in batches|>memory|>parameters|>MFLOP/token|>energy"
+                                     "|>made in");
+    for (size_t i = 0; i < z->n; i++) {
+        const ses_candidate *x = &z->candidate[i];
+        if (!is_measured(x)) continue;
+        ses_figure_cell(t, "%s", x->name);
+        ses_figure_cell(t, "%.0f", x->cost.throughput);
+        ses_figure_cell(t, "%.2fx", x->rate);
+        ses_figure_cell(t, "%s", ses_bytes_text(a, (uint64_t)fmax(0, x->cost.memory)));
+        isnan(x->cost.parameters)
+            ? ses_figure_cell(t, "-")
+            : ses_figure_cell(t, "%s", ses_grouped_text(b, (int64_t)x->cost.parameters));
+        isnan(x->cost.flops) ? ses_figure_cell(t, "-") : ses_figure_cell(t, "%.3g", 1e-6 * x->cost.flops);
+        put_joules(x, t);
+        x->commands.len ? ses_figure_cell(t, "%s", ses_elapsed_text(a, x->seconds)) : ses_figure_cell(t, "-");
+    }
+}
+
+/* ---- plot ---- */
+
+typedef struct axis {
+    const char *label;
+    double scale;
+} axis;
+
+static axis axis_of(const ses_compress *z)
+{
+    switch ((ses_compress_measure)z->a->by) {
+    case SES_BY_LATENCY: return (axis){ "milliseconds of one text", 1e3 };
+    case SES_BY_SIZE: return (axis){ "megabytes of the files", 1e-6 };
+    case SES_BY_MEMORY: return (axis){ "megabytes of memory", 1e-6 };
+    case SES_BY_ENERGY: return (axis){ "millijoules of one text", 1e3 };
+    }
+    return (axis){ "", 1 };
+}
+
+/* The score of the original less --max-drop. */
+static double least_score(const ses_compress *z)
+{
+    double s = z->candidate[0].score;
+    return z->lower_is_better ? s * (1 + z->a->max_drop / 100) : scale_of(z) * s - z->a->max_drop;
+}
+
+static bool put_plot(const ses_compress *z, ses_report *r, ses_err *e)
+{
+    axis a = axis_of(z);
+    char label[80];
+    double *x = ses_alloc_array(2 * z->n, sizeof *x, e), *y = x ? x + z->n : NULL;
+    const char **name = x ? ses_alloc_array(z->n, sizeof *name, e) : NULL;
+    bool *front = name ? ses_alloc_array(z->n, sizeof *front, e) : NULL;
+    ses_figure_tradeoff t = { .x = x, .y = y, .name = name, .on_front = front, .original = -1, .chosen = -1 };
+    for (size_t i = 0; front && i < z->n; i++) {
+        double cost = ses_compress_cost_of(z, &z->candidate[i]);
+        if (isnan(cost)) continue;
+        x[t.n] = a.scale * cost;
+        y[t.n] = (z->lower_is_better ? -1 : scale_of(z)) * z->candidate[i].score;
+        name[t.n] = z->candidate[i].name;
+        front[t.n] = z->candidate[i].on_front;
+        if (!i) t.original = t.n;
+        if (i == z->chosen) t.chosen = t.n;
+        t.n++;
+    }
+    t.limit = z->lower_is_better ? -least_score(z) : least_score(z);
+    snprintf(label, sizeof label, "%s%s%s", z->lower_is_better ? "-" : "", z->metric,
+             scale_of(z) == 1 ? "" : " x 100");
+    if (front && t.n) ses_report_tradeoff(r, "Score against cost", a.label, label, &t);
+    bool ok = front != NULL;
+    ses_free(x);
+    ses_free((void *)name);
+    ses_free(front);
+    return ok;
+}
+
+/* ---- notes ---- */
+
+static void put_choice(const ses_compress *z, ses_report *r)
+{
+    const ses_candidate *x = &z->candidate[z->chosen];
+    const char *unit = z->lower_is_better ? "%" : z->a->max_drop == 1 ? "point" : "points";
+    bool comparable = !isnan(ses_compress_cost_of(z, &z->candidate[0]));
+    if (!comparable)
+        ses_report_note(r, "Nothing was chosen by %s, which was not measured: %s/model is the original.",
+                        BY[z->a->by], z->a->output);
+    else if (!z->chosen)
+        ses_report_note(r, "No candidate has less %s and loses at most %g %s: %s/model is the original.",
+                        BY[z->a->by], z->a->max_drop, unit, z->a->output);
+    else
+        ses_report_note(r, "%s/model is %s: the least %s of the candidates that lose at most %g %s.",
+                        z->a->output, x->name, BY[z->a->by], z->a->max_drop, unit);
+}
+
+/* Chains that begin with a failed candidate are counted with it. */
+static void put_failure(const ses_compress *z, size_t i, ses_report *r)
+{
+    const ses_candidate *x = &z->candidate[i];
+    size_t n = 0;
+    char more[60] = "";
+    if (is_measured(x) || (i && z->candidate[x->parent].state == SES_CANDIDATE_FAILED)) return;
+    for (size_t k = 1; x->state == SES_CANDIDATE_FAILED && k < z->n; k++) {
+        size_t at = k;
+        while (at && at != i) at = z->candidate[at].parent;
+        n += at == i && k != i;
+    }
+    if (n) snprintf(more, sizeof more, " (nor %zu that start with it)", n);
+    ses_report_note(r, "%s has no result%s: %s.", x->name, more, *x->reason ? x->reason : "not run");
+}
+
+static void put_notes(const ses_compress *z, ses_report *r)
+{
+    put_choice(z, r);
+    ses_report_note(r,
+                    "+-: half the %g %% interval of the score. One text: median over texts of %s and %lld "
+                    "round%s, with the tokenizer (%s). "
+                    "Speed: median of original / candidate, which alternate. Front: no other candidate has "
+                    "at least the score and at most the %s.",
+                    z->a->tune.bootstrap.confidence, ses_path_name_of(z->a->eval).s, (long long)z->a->rounds,
+                    z->a->rounds == 1 ? "" : "s", z->machine, BY[z->a->by]);
+    ses_report_note(r, "Memory: what a process needs for the model and its computation. MFLOP/token: "
+                       "products with the weights of the layers, 2 per weight.");
+    if (*z->energy_note) ses_report_note(r, "Energy: not available: %s.", z->energy_note);
+    for (size_t i = 0; i < z->n; i++) put_failure(z, i, r);
+}
+
+/* The commands that made a candidate, from the first on. */
+static void put_commands(const ses_compress *z, size_t i, ses_figure *t)
+{
+    const ses_candidate *x = &z->candidate[i];
+    if (i) put_commands(z, x->parent, t);
+    for (const char *at = x->commands.data; at && *at;) {
+        size_t n = strcspn(at, "\n");
+        ses_figure_cell(t, "%.*s", (int)n, at);
+        at += n + (at[n] == '\n');
+    }
+}
+
+static bool fill(const ses_compress *z, ses_report *r, ses_err *e)
+{
+    ses_report_set_title(r, "Compression of %s", ses_path_name_of(z->model).s);
+    put_all(z, ses_report_json(r));
+    put_scores(z, r);
+    put_costs(z, r);
+    if (!put_plot(z, r, e)) return false;
+    put_notes(z, r);
+    return ses_report_ok(r, e);
+}
+
+/* Lines to copy: a table on the terminal would shorten them. */
+static void print_commands(const ses_compress *z, size_t i)
+{
+    const ses_candidate *x = &z->candidate[i];
+    if (i) print_commands(z, x->parent);
+    if (x->commands.data) fputs(x->commands.data, stdout);
+}
+
+static bool print(const ses_compress *z, const ses_report *r, ses_err *e)
+{
+    const ses_term *t = &z->c->out;
+    if (!ses_report_print(r, t, e)) return false;
+    if (!z->chosen) return true;
+    printf("\n%sCommands that made %s%s\n\n", ses_style_on(t, SES_BOLD), z->candidate[z->chosen].name,
+           ses_style_on(t, SES_PLAIN));
+    print_commands(z, z->chosen);
+    return true;
+}
+
+static bool print_json(const ses_compress *z, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (w) put_all(z, w);
+    return w && ses_json_writer_print(w, e);
+}
+
+bool ses_compress_show(const ses_compress *z, ses_err *e)
+{
+    ses_report_head h = { .analysis = "compress",
+                          .title = "smaller forms of a model",
+                          .model = z->model,
+                          .command = z->command,
+                          .settings = z->settings,
+                          .seed = (uint64_t)z->a->seed };
+    ses_report *r = ses_report_new(e);
+    char *svg = ses_path_join(z->a->output, "compress.svg", e),
+         *html = ses_path_join(z->a->output, "compress.html", e);
+    bool ok =
+        r && svg && html && fill(z, r, e) && (z->a->tune.compute.json ? print_json(z, e) : print(z, r, e));
+    if (ok && z->chosen)
+        put_commands(z, z->chosen, ses_report_table(r, "Commands that made the chosen model", "command"));
+    ok = ok && ses_report_write_files(r, &h, svg, html, e);
+    ses_free(svg);
+    ses_free(html);
+    ses_report_free(r);
+    return ok;
+}

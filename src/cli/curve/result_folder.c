@@ -1,0 +1,43 @@
+/* The folder of a command that makes many runs: may it be used? */
+#include "result_folder.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/json/json_helpers.h"
+#include "cli/train/command_text.h"
+
+#include <string.h>
+
+enum { FILE_MAX = 1 << 28 };
+
+static bool note_entry(void *ctx, const char *name)
+{
+    *(bool *)ctx |= strcmp(name, ".lock") != 0;
+    return true;
+}
+
+static bool check_earlier(const ses_result_folder *f, ses_err *e)
+{
+    char *path = ses_path_join(f->dir, f->file, e);
+    if (!path) return false;
+    ses_json_doc *was = ses_path_exists(path) ? ses_json_load_object(path, FILE_MAX, e) : NULL;
+    const ses_json *settings = was ? ses_json_get(ses_json_root(was), "settings") : NULL;
+    bool ok = settings || (e && e->code) || ses_fail(e, SES_EIO, "%s: no %s to resume from", f->dir, f->file);
+    ok = ok && settings && ses_settings_check(settings, f->settings, f->ignored, f->dir, f->hint, e);
+    ses_json_free(was);
+    ses_free(path);
+    return ok;
+}
+
+bool ses_result_folder_check(const ses_result_folder *f, ses_err *e)
+{
+    bool full = false;
+    if (f->resume && f->overwrite)
+        return ses_fail(e, SES_EUSAGE, "--resume continues a %s, --overwrite replaces it: set one", f->noun);
+    if (!ses_path_exists(f->dir)) return true;
+    if (!ses_dir_each(f->dir, note_entry, &full, e)) return false;
+    if (full && !f->overwrite && !f->resume)
+        return ses_fail(e, SES_EIO, "%s: not empty: --resume continues its %s, --overwrite replaces it",
+                        f->dir, f->noun);
+    return !full || !f->resume || check_earlier(f, e);
+}

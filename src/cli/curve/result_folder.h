@@ -1,0 +1,21 @@
+/* The folder of a command that makes many runs and can continue them: curve, compress.
+ * Everything is borrowed; main thread only. */
+#ifndef SES_CLI_RESULT_FOLDER_H
+#define SES_CLI_RESULT_FOLDER_H
+
+#include "cli/command.h"
+
+typedef struct ses_result_folder {
+    const char *dir;
+    const char *file; /* with the results; its member "settings" has the settings of the call */
+    const char *noun; /* what the folder holds, for messages: "curve" */
+    const char *hint; /* end of the message about other settings: "--overwrite repeats all cells" */
+    const char *settings, *ignored; /* as in ses_settings_check */
+    bool resume, overwrite;
+} ses_result_folder;
+
+/* Fails if the folder has files and neither resume nor overwrite is set, or if it has results of other
+ * settings. Creates nothing. */
+bool ses_result_folder_check(const ses_result_folder *f, ses_err *e);
+
+#endif

@@ -1,0 +1,160 @@
+#!/bin/sh
+# compress: candidates, table, files, choice, chains, resume, interruption, jobs, refusals.
+# Usage: test_cli_compress.sh BUILD_DIR, from the source folder.
+. tests/finetune_fixture.sh
+
+# shellcheck disable=SC2086
+ok "a model" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --epochs 6 -o "$tmp/model"
+
+compress() { "$sesame" compress --threads 1 --lr 3e-3 --epochs 4 --texts 8 --rounds 1 --eval "$tmp/dev.tsv" "$@"; }
+full() { compress "$tmp/model" --data "$tmp/train.tsv" "$@"; }
+figure() { sed -n "s/^ *\"$1\": \([-0-9.e]*\).*/\1/p" "$2" | head -1; }
+candidates() { sed -n 's/^      "name": "\(.*\)",/\1/p' "$1" | tr '\n' ' '; }
+
+# A model is trained once and measured in both precisions.
+ok "compress" exits 0 full -o "$tmp/a" --methods student,int8
+ok "its candidates" test "$(candidates "$tmp/a/compress.json")" = 'original student:0.5 student:0.33 int8 student:0.5+int8 student:0.33+int8 '
+ok "two students" test "$(grep -l finetune "$tmp"/a/candidates/*.json | wc -l)" = 2
+ok "rows" test "$(grep -c '^\(original\|int8\|student\)[^ ]* .*x  *[0-9.]* KiB' "$tmp/out")" = 6
+ok "one is chosen" test "$(grep -c '  chosen$' "$tmp/out")" = 1
+ok "a plot" out_has '\* chosen  + original  o on the front'
+ok "the choice" out_has '/a/model is [a-z]*[0-9:.+int]*: the least latency'
+ok "the commands" out_has '^sesame quantize .*student:0.*+int8 --dtype int8$'
+ok "energy is measured or said to be missing" sh -c "grep -q 'mJ\|Energy: not available: ' '$tmp/out'"
+ok "progress" err_has '^\[5/5\] student:0.33+int8: made in '
+ok "and measures" err_has '^\[6/6\] student:0.33+int8: accuracy [01]\.'
+ok "a picture" grep -q '<svg.*Compression of model' "$tmp/a/compress.svg"
+ok "a page" grep -q '<html' "$tmp/a/compress.html"
+ok "for dark screens" grep -q 'prefers-color-scheme:dark' "$tmp/a/compress.html"
+ok "half the layers" grep -q '"num_hidden_layers": 1' "$tmp/a/candidates/student:0.5/config.json"
+ok "words suffice" above "$(figure score "$tmp/a/candidates/student:0.5+int8.json")" 0.9
+for name in original int8 student:0.5; do
+    for key in score low high latency texts_per_second memory_bytes bytes parameters flops_per_token speed; do
+        ok "$name: $key" above "$(figure $key "$tmp/a/candidates/$name.json")" 0.000001
+    done
+done
+ok "half the products" test "$(figure flops_per_token "$tmp/a/candidates/student:0.5.json")" = 16384.0
+ok "of all" test "$(figure flops_per_token "$tmp/a/candidates/original.json")" = 32768.0
+ok "the ratio of the original" test "$(figure speed "$tmp/a/candidates/original.json")" = 1.0
+
+# eval gives the same scores.
+ok "eval" exits 0 "$sesame" eval "$tmp/a/candidates/student:0.5+int8" "$tmp/dev.tsv" --task classify --threads 1 --json
+ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(figure score "$tmp/a/candidates/student:0.5+int8.json")"
+
+# The chosen model is complete and runs.
+ok "the card" grep -q '^## Compression' "$tmp/a/model/README.md"
+ok "how it was made" grep -q '^sesame .*--dtype int8' "$tmp/a/model/README.md"
+ok "eval of the model" exits 0 "$sesame" eval "$tmp/a/model" "$tmp/dev.tsv"
+ok "pipeline of the model" exits 0 "$sesame" text-classification --model "$tmp/a/model" 'it was good .'
+ok "its answer" out_has 'pos'
+
+# The printed commands make the same files.
+full -o "$tmp/b" --methods student:1+int8 --max-drop 100 >"$tmp/out" 2>"$tmp/err"
+ok "a chain" test "$(candidates "$tmp/b/compress.json")" = 'original student:1 student:1+int8 '
+sed -n 's/^sesame \(finetune .*\) --output .*/\1/p' "$tmp/out" | head -1 >"$tmp/line"
+ok "repeat" sh -c "'$sesame' $(cat "$tmp/line") --threads 1 --output '$tmp/again' 2>/dev/null >/dev/null"
+ok "the same weights" cmp "$tmp/again/model.safetensors" "$tmp/b/candidates/student:1/model.safetensors"
+
+# Resume: finished candidates stay, methods may be added, another setting is refused.
+ok "not without being asked" exits 3 full -o "$tmp/a"
+ok "its message" err_has '--resume continues its compression'
+cp "$tmp/a/candidates/student:0.5.json" "$tmp/before.json"
+ok "resume" exits 0 full -o "$tmp/a" --resume --methods student,f16,int8 --json
+ok "new ones only" err_has '6 models are made, 3 are left'
+ok "the old record" cmp "$tmp/before.json" "$tmp/a/candidates/student:0.5.json"
+ok "a chain with the new one" grep -q '"name": "student:0.5+f16"' "$tmp/out"
+for key in settings command metric by max_drop chosen candidates name state commands score speed on_front; do
+    ok "JSON: $key" out_has "\"$key\": "
+done
+rm "$tmp/a/candidates/int8.json"
+ok "one is lost" exits 0 full -o "$tmp/a" --resume --methods student,int8
+ok "one runs" err_has '^\[1/1\] int8: made in'
+ok "another setting" exits 3 full -o "$tmp/a" --resume --epochs 5
+ok "is named" err_has 'was run with epochs 4.0, not 5.0; --overwrite repeats all candidates'
+ok "both" exits 2 full -o "$tmp/a" --resume --overwrite
+ok "nothing to resume" exits 3 full -o "$tmp/model" --resume
+
+# Every method makes a model of the small classifier, alone and in int8.
+for name in $(sed -n 's/^SES_COMPRESS("\([a-z0-9-]*\)".*/\1/p' src/cli/compress/compress_methods.def); do
+    [ "$name" = int8 ] || methods=$name,int8
+    ok "$name" exits 0 full -o "$tmp/method-$name" --methods "$methods"
+    ok "$name: no failure" sh -c "! grep -h '\"reason\"' $tmp/method-$name/candidates/*.json"
+done
+ok "all default methods" exits 0 full -o "$tmp/default"
+ok "of all kinds" test "$(grep -c '^\[.*times as fast' "$tmp/err")" -ge 6
+
+# Without training data: methods that need none; the others with the reason.
+ok "no data" exits 0 compress "$tmp/model" -o "$tmp/c" --methods student:0.5,int8
+ok "the reason" out_has 'student:0.5 has no result (nor 1 that start with it): needs training data:'
+ok "int8 is measured" grep -q '"state": "measured"' "$tmp/c/candidates/int8.json"
+
+# Nothing qualifies: the original, and it is said.
+ok "too many layers" exits 0 full -o "$tmp/d" --methods student:7
+ok "said" out_has 'No candidate has less latency and loses at most 1 point:'
+ok "why" out_has 'student:7 has no result: 7 layers of 2: expected fewer'
+ok "the original" cmp "$tmp/d/model/model.safetensors" "$tmp/model/model.safetensors"
+ok "by size" exits 0 full -o "$tmp/e" --methods int8 --by size --json
+ok "is chosen" out_has '"by": "size", "max_drop": 1.0, "chosen": "int8"'
+
+# An encoder is fine-tuned first; an adapter becomes a whole model.
+cp -r "$tmp/model" "$tmp/encoder"
+sed 's/BertForSequenceClassification/BertModel/' "$tmp/model/config.json" >"$tmp/encoder/config.json"
+rm -r "$tmp/encoder/run.json" "$tmp"/encoder/checkpoint-*
+ok "no data to train it" exits 3 compress "$tmp/encoder" --task classify -o "$tmp/f" --methods int8
+ok "said" err_has 'BertModel has no head for the task classify: --data FILE trains one'
+ok "an encoder" exits 0 compress "$tmp/encoder" --task classify --data "$tmp/train.tsv" -o "$tmp/f" --methods int8
+ok "is trained" err_has '^\[1/2\] original: made in'
+ok "lora" exits 0 "$sesame" finetune -m "$tmp/model" --task classify --train "$tmp/train.tsv" --epochs 1 --adapter lora -o "$tmp/lora" --threads 1
+ok "an adapter" exits 0 compress "$tmp/lora" -o "$tmp/g" --methods int8
+ok "is merged" test -s "$tmp/g/candidates/original/model.safetensors"
+
+# Interrupted while a model is trained: continued from its checkpoint, with the same weights.
+ok "whole" exits 0 full -o "$tmp/whole" --methods student:1 --epochs 300
+full -o "$tmp/half" --methods student:1 --epochs 300 >"$tmp/out" 2>"$tmp/err" &
+pid=$!
+i=0
+while [ ! -s "$tmp/half/candidates/student:1/log.jsonl" ] && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done
+kill -INT $pid
+wait $pid
+code=$?
+ok "the code of the signal" test $code = 130 -o $code = 0 # a fast machine may have finished
+[ $code = 0 ] || ok "said" err_has 'stopped; the same command with --resume continues'
+ok "continue" exits 0 full -o "$tmp/half" --methods student:1 --epochs 300 --resume
+ok "the same weights" cmp "$tmp/half/candidates/student:1/model.safetensors" "$tmp/whole/candidates/student:1/model.safetensors"
+
+# Several jobs, and a budget.
+ok "three jobs" exits 0 full -o "$tmp/jobs" --jobs 3 --methods student,int8
+ok "the same student" cmp "$tmp/jobs/candidates/student:0.5/model.safetensors" "$tmp/a/candidates/student:0.5/model.safetensors"
+ok "a budget" exits 0 full -o "$tmp/budget" --budget 0.00001
+ok "stops" out_has 'has no result: not made: --budget was used up; --resume continues'
+
+# Made first, measured later; figures of another machine are measured again.
+ok "make only" exits 0 full -o "$tmp/later" --methods int8 --make-only
+ok "said" err_has 'the same command with --resume measures them'
+ok "not measured" grep -q '"state": "made"' "$tmp/later/candidates/int8.json"
+ok "measure" exits 0 full -o "$tmp/later" --methods int8 --resume
+ok "measured" grep -q '"state": "measured"' "$tmp/later/candidates/int8.json"
+sed 's/"machine": "/"machine": "other /' "$tmp/later/candidates/int8.json" >"$tmp/record"
+cp "$tmp/record" "$tmp/later/candidates/int8.json"
+ok "of another machine" exits 0 full -o "$tmp/later" --methods int8 --resume
+ok "measured again" err_has '^\[1/1\] int8: accuracy'
+
+# Refusals.
+ok "a negative loss" exits 2 full -o "$tmp/x" --max-drop -1
+ok "an unknown method" exits 2 full -o "$tmp/x" --methods studnt:0.5
+ok "is suggested" err_has 'did you mean .student'
+ok "a precision in between" exits 2 full -o "$tmp/x" --methods int8+student:1
+ok "said" err_has 'int8 ends a chain: put it last'
+ok "a value too many" exits 2 full -o "$tmp/x" --methods int8:4
+ok "a value too few" exits 2 full -o "$tmp/x" --methods int8,student+f16
+ok "no model" exits 3 compress "$tmp/none" --task classify -o "$tmp/x"
+ok "no task" exits 2 compress "$tmp/encoder" -o "$tmp/x"
+ok "no labels" exits 3 compress "$tmp/model" -o "$tmp/x" --eval "$tmp/rows"
+printf 'sentence\nit was good\n' >"$tmp/unlabeled.tsv"
+ok "data without labels" exits 3 compress "$tmp/model" --data "$tmp/unlabeled.tsv" -o "$tmp/x"
+ok "another task" exits 3 compress "$tmp/model" --task tag -o "$tmp/x"
+ok "is named" err_has 'was trained for the task classify, not tag'
+ok "nothing was written" test ! -e "$tmp/x"
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]

@@ -1,0 +1,86 @@
+#!/bin/sh
+# Students made of a teacher's config, relations of tokens, quantization-aware training, from outside; bad input.
+# Usage: test_students.sh BUILD_DIR, from the source folder.
+. tests/finetune_fixture.sh
+
+sed 's/"num_hidden_layers": 2/"num_hidden_layers": 4/' "$tmp/config.json" >"$tmp/large.json"
+data="--task classify --train $tmp/train.tsv --eval $tmp/dev.tsv --threads 1 --lr 3e-3 --batch-size 8"
+# shellcheck disable=SC2086  # several options
+ok "a teacher" exits 0 "$sesame" finetune --config "$tmp/large.json" --tokenizer "$tmp/vocab.txt" $data --epochs 4 -o "$tmp/teacher"
+awk 'BEGIN { FS = OFS = "\t" } NR > 1 { $2 = NR % 3 ? "pos" : "neg" } { print }' "$tmp/train.tsv" >"$tmp/wrong.tsv"
+# Labels are worth nothing: what a student knows, it has from the teacher.
+teach="--task classify --train $tmp/wrong.tsv --eval $tmp/dev.tsv --threads 1 --lr 3e-3 --batch-size 8
+    --teacher $tmp/teacher --hard-weight 0 --soft-weight 1"
+
+# A student of the teacher's config starts with its layers.
+# shellcheck disable=SC2086
+ok "two layers" exits 0 "$sesame" finetune $teach --student-layers 2 --epochs 2 -o "$tmp/two"
+ok "know at once" above "$(score eval_accuracy "$tmp/two/all_results.json")" 0.95
+ok "are two" grep -q '"num_hidden_layers": 2' "$tmp/two/config.json"
+ok "card" grep -q '| base model | teacher |' "$tmp/two/README.md"
+for which in bottom top 1,4 even; do
+    # shellcheck disable=SC2086
+    ok "$which" exits 0 "$sesame" finetune $teach --student-layers 2 --copy-layers $which --steps 1 --lr 0 -o "$tmp/$which"
+done
+ok "top is not bottom" sh -c "! cmp -s '$tmp/top/model.safetensors' '$tmp/bottom/model.safetensors'"
+# shellcheck disable=SC2086
+ok "even by numbers" exits 0 "$sesame" finetune $teach --student-layers 2 --copy-layers 1,3 --steps 1 --lr 0 -o "$tmp/numbers"
+ok "the same" cmp -s "$tmp/numbers/model.safetensors" "$tmp/even/model.safetensors"
+# shellcheck disable=SC2086
+ok "nothing copied" exits 0 "$sesame" finetune $teach --student-layers 2 --copy-layers none --steps 1 --lr 0 -o "$tmp/none"
+ok "differs" sh -c "! cmp -s '$tmp/none/model.safetensors' '$tmp/even/model.safetensors'"
+ok "works as a model" exits 0 "$sesame" text-classification -m "$tmp/two" "the film was good ."
+# shellcheck disable=SC2086
+ok "a complete run" exits 0 "$sesame" finetune -o "$tmp/two" --resume
+
+# Relations: another width, other heads.
+relate="--relation-weight 1 --relation-heads 8"
+# shellcheck disable=SC2086
+ok "narrow" exits 0 "$sesame" finetune $teach --student-layers 3 --student-hidden 16 $relate --lr 1e-2 --epochs 10 -o "$tmp/narrow"
+ok "learns" above "$(score eval_accuracy "$tmp/narrow/all_results.json")" 0.95
+ok "width" grep -q '"hidden_size": 16' "$tmp/narrow/config.json"
+ok "heads" grep -q '"num_attention_heads": 2' "$tmp/narrow/config.json"
+ok "feed-forward" grep -q '"intermediate_size": 32' "$tmp/narrow/config.json"
+# shellcheck disable=SC2086
+ok "MiniLM" exits 0 "$sesame" finetune $teach --student-layers 1 --soft-weight 0 --relation-weight 1 --relations attention,vv \
+    --teacher-layer 3 --steps 8 --log "$tmp/log" -o "$tmp/minilm"
+ok "its loss falls" awk -F'"loss": *' '/"loss"/ { split($2, x, /[,}]/); if (!n++) first = x[1]; last = x[1] }
+    END { exit !(n >= 8 && last < first) }' "$tmp/log"
+
+# What does not fit.
+refused() # code, message, then options
+{
+    code=$1 message=$2
+    shift 2
+    # shellcheck disable=SC2086
+    ok "$message" exits "$code" "$sesame" finetune $teach "$@" -o "$tmp/x"
+    ok "message" err_has "$message"
+}
+refused 3 'the student has 5 layers, the teacher only 4' --student-layers 5
+refused 2 'copy-layers 1,9: the teacher has layers 1 to 4, not 9' --student-layers 2 --copy-layers 1,9
+refused 2 'copy-layers 1,2,3: 3 layers, the student has 2' --student-layers 2 --copy-layers 1,2,3
+refused 2 'copy-layers some: expected even, bottom, top' --student-layers 2 --copy-layers some
+refused 3 '3 heads do not divide the student.s width 32' --student-heads 3
+refused 2 'leave out --model, --config and --embed' --student-layers 2 --model "$tmp/two"
+refused 3 'relation-heads 5: does not divide the width of the student' --student-layers 2 --relation-weight 1 --relation-heads 5
+refused 3 'teacher-layer 5: the teacher has layers 1 to 4' --student-layers 2 --relation-weight 1 --teacher-layer 5
+refused 3 'attention scores: the student has 2 heads, the teacher 4' --student-layers 2 --student-heads 2 --attention-weight 1
+# shellcheck disable=SC2086
+ok "no teacher" exits 2 "$sesame" finetune $data --student-layers 2 -o "$tmp/x"
+ok "message" err_has 'the sizes of a student need a teacher'
+
+# Quantization-aware training: int8 inference has the scores of the run.
+# shellcheck disable=SC2086
+ok "qat" exits 0 "$sesame" finetune --config "$tmp/config.json" --tokenizer "$tmp/vocab.txt" $data --qat --epochs 4 -o "$tmp/qat"
+ok "learns" above "$(score eval_accuracy "$tmp/qat/all_results.json")" 0.95
+ok "quantized" exits 0 "$sesame" quantize "$tmp/qat" "$tmp/qat8" --dtype int8 --task classify --eval "$tmp/dev.tsv" --max-drop 0
+ok "int8 scores" exits 0 "$sesame" eval "$tmp/qat8" "$tmp/dev.tsv" --task classify --json
+loss=$(sed -n 's/.*"eval_loss": *\([-0-9.e]*\).*/\1/p' "$tmp/out" | head -1)
+ok "loss $loss of int8, $(score eval_loss "$tmp/qat/all_results.json") of the run" \
+    awk -v a="$loss" -v b="$(score eval_loss "$tmp/qat/all_results.json")" 'BEGIN { exit !(a != "" && (a - b) ^ 2 < (0.02 * b) ^ 2 + 1e-10) }'
+# shellcheck disable=SC2086
+ok "with an adapter" exits 3 "$sesame" finetune --model "$tmp/teacher" $data --qat --adapter lora -o "$tmp/x"
+ok "message" err_has 'qat trains the weights of one model: not with an adapter'
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
