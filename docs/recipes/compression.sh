@@ -54,5 +54,20 @@ quantize_aware()
     done
 }
 
+# Pruning while fine-tuning, with the teacher of distillation: blocks of 32x32, whose empty rows and heads are removed; heads and rows;
+# blocks of 1x4 for sparse int8.
+movement()
+{
+    # shellcheck disable=SC2046
+    set -- sst2 $(files sst2)
+    for p in 32x32:0.5 32x32:0.3 unit:0.5 1x4:0.2; do
+        # shellcheck disable=SC2086
+        $sesame finetune --model "$base" --task "$1" --train "$2" --eval "$3" --teacher "$out/$1-teacher" --epochs "${PRUNE_EPOCHS:-6}" \
+            --prune movement --block "${p%:*}" --keep "${p#*:}" $device --resume -o "$out/$1-movement-${p%:*}-${p#*:}"
+    done
+    $sesame quantize "$out/$1-movement-1x4-0.2" "$out/$1-movement-1x4-0.2-int8" --dtype int8 --task "$1" --eval "$3" --overwrite
+}
+
 distillation
 quantize_aware
+movement
