@@ -1,6 +1,6 @@
 """Adapters that Sesame has trained, opened by peft: probabilities of both for a few texts.
 
-Usage: peft_load.py SESAME TOKENIZER.json WORK; SESAME: the command, WORK: a folder for the models. Prints the largest
+Usage: python3 -P peft_load.py SESAME TOKENIZER.json WORK; SESAME: the command, WORK: a folder for the models. Prints the largest
 difference of each kind and fails above 1e-5. Needs torch, transformers and peft."""
 import json
 import os
