@@ -44,7 +44,7 @@ ok "an array" out_has '"eval_labels": \["neg", "pos"\], "eval_confusion_matrix":
 "$1/json_valid" <"$tmp/out" >/dev/null
 ok "valid" test $? -eq 0
 
-# baselines: the majority class of the training data has its share of the file; CBoW is fastText's model
+# baselines: the majority class of the training data has its share of the file; without vectors CBoW is fastText's model and has its name
 awk -F '\t' 'NR == 1 || $2 == "neg" || n++ < 5' "$tmp/train.tsv" >"$tmp/negs.tsv"
 ok "baselines" evaluate --json --baselines --train "$tmp/negs.tsv"
 ok "valid" sh -c "'$1/json_valid' <'$tmp/out' >/dev/null"
@@ -54,7 +54,7 @@ ok "majority" out_has "\"majority\": {\"eval_accuracy\": $share,"
 ok "fastText" exits 0 "$sesame" finetune --method fasttext --task classify --train "$tmp/negs.tsv" --eval "$tmp/mixed.tsv" --seed 1 -o "$tmp/ft"
 bag=$(score eval_accuracy "$tmp/ft/all_results.json")
 evaluate --json --baselines --train "$tmp/negs.tsv"
-ok "CBoW" out_has "\"cbow\": {\"eval_accuracy\": $bag,"
+ok "CBoW" out_has "\"fasttext\": {\"eval_accuracy\": $bag,"
 ok "a table" evaluate --baselines --train "$tmp/negs.tsv"
 ok "its rows" out_has "^majority  *$share"
 ok "--train alone" exits 2 "$sesame" eval "$tmp/one" "$tmp/mixed.tsv" --train "$tmp/negs.tsv"

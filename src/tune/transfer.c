@@ -2,6 +2,7 @@
 #include "transfer.h"
 
 #include "base/opt_table.h"
+#include "base/str.h"
 #include "model/model_desc.h"
 
 #include <stdio.h>
@@ -91,11 +92,20 @@ static int kind_named(const char *name)
     return SES_ADAPT_NONE;
 }
 
-static bool has_targets(int kind) { return kind == SES_ADAPT_LORA || kind == SES_ADAPT_IA3; }
-
-static bool has_virtual_tokens(int kind)
+/* Whether a kind has an option. */
+static bool has_setting(int kind, const char *option)
 {
-    return kind == SES_ADAPT_PROMPT || kind == SES_ADAPT_PTUNING || kind == SES_ADAPT_PREFIX;
+    static const struct {
+        const char *name, *settings;
+    } of[] = {
+#define SES_ADAPTER(name, settings) { #name, settings },
+#include "model/adapter/adapters.def"
+#undef SES_ADAPTER
+    };
+    ses_string name = kind_name(kind);
+    for (size_t i = 0; i < SES_LEN(of); i++)
+        if (ses_equal(name.p, name.n, of[i].name)) return ses_list_has(of[i].settings, option);
+    return false;
 }
 
 /* Settings of one kind of adapter, with another value than the default, need it. */
@@ -104,9 +114,9 @@ static bool check_kind(const ses_transfer_options *o, ses_err *e)
     ses_transfer_options d = ses_finetune_defaults().transfer;
     int k = o->adapter;
     if (k == SES_ADAPT_AUTO) return true;
-    if (!has_virtual_tokens(k) && o->virtual_tokens && o->virtual_tokens != d.virtual_tokens)
+    if (!has_setting(k, "virtual-tokens") && o->virtual_tokens && o->virtual_tokens != d.virtual_tokens)
         return ses_fail(e, SES_EUSAGE, "virtual-tokens needs adapter prompt, ptuning or prefix");
-    if (k == SES_ADAPT_BOTTLENECK) return true;
+    if (has_setting(k, "reduction")) return true;
     if (o->reduction > 0 && (o->reduction < d.reduction || o->reduction > d.reduction))
         return ses_fail(e, SES_EUSAGE, "reduction needs adapter bottleneck");
     return o->placement == d.placement || ses_fail(e, SES_EUSAGE, "placement needs adapter bottleneck");
@@ -124,9 +134,9 @@ bool ses_transfer_check(const ses_transfer_options *o, const char *model, bool a
     if (adapter && (o->unfreeze || frozen_levels(o)))
         return ses_fail(e, SES_EUSAGE, "adapter %.*s freezes the model: freeze and unfreeze do not apply",
                         (int)kind.n, kind.p);
-    if (!has_targets(o->adapter) && o->lora_targets)
+    if (!has_setting(o->adapter, "lora-targets") && o->lora_targets)
         return ses_fail(e, SES_EUSAGE, "lora-targets needs adapter lora or ia3");
-    if (o->projection && o->adapter != SES_ADAPT_PREFIX && o->adapter != SES_ADAPT_PTUNING)
+    if (o->projection && !has_setting(o->adapter, "projection"))
         return ses_fail(e, SES_EUSAGE, "projection needs adapter prefix or ptuning");
     if (o->head == SES_HEAD_DEFAULT && o->head_sizes) return ses_fail(e, SES_EUSAGE, "head-sizes needs head");
     if (o->head != SES_HEAD_DEFAULT && !allows_head)
@@ -173,8 +183,9 @@ bool ses_transfer_continue(ses_transfer_options *o, const ses_model *m, ses_err 
                         "the model is an adapter of the kind %s, which is trained further: adapter cannot be "
                         "%.*s; merge it first (sesame convert) to train another adapter",
                         a->kind, (int)kind_name(o->adapter).n, kind_name(o->adapter).p);
-    if (has_virtual_tokens(o->adapter)) o->virtual_tokens = a->virtual_tokens, o->projection = a->projection;
-    if (o->adapter != SES_ADAPT_LORA) return true;
+    if (has_setting(o->adapter, "virtual-tokens"))
+        o->virtual_tokens = a->virtual_tokens, o->projection = a->projection;
+    if (!has_setting(o->adapter, "lora-rank")) return true;
     if ((o->lora_rank != a->rank && o->lora_rank != plain.lora_rank) ||
         (o->lora_alpha != a->alpha && o->lora_alpha != plain.lora_alpha) ||
         (o->lora_targets && strcmp(o->lora_targets, a->targets)))
@@ -233,17 +244,17 @@ void ses_transfer_put_settings(const ses_transfer_options *o, ses_json_writer *w
     ses_json_member_real(w, "dropout", o->dropout);
     ses_json_member_real(w, "attention_dropout", o->attention_dropout);
     ses_json_member_real(w, "classifier_dropout", o->classifier_dropout);
-    if (has_targets(o->adapter)) ses_json_member_string(w, "lora_targets", o->lora_targets);
+    if (has_setting(o->adapter, "lora-targets")) ses_json_member_string(w, "lora_targets", o->lora_targets);
     if (o->adapter > SES_ADAPT_AUTO) ses_json_member_int(w, "adapter", o->adapter);
-    if (o->adapter == SES_ADAPT_BOTTLENECK) {
+    if (has_setting(o->adapter, "reduction")) {
         ses_json_member_real(w, "reduction", o->reduction);
         ses_json_member_int(w, "placement", o->placement);
     }
-    if (has_virtual_tokens(o->adapter)) {
+    if (has_setting(o->adapter, "virtual-tokens")) {
         ses_json_member_int(w, "virtual_tokens", o->virtual_tokens);
         ses_json_member_int(w, "projection", o->projection);
     }
-    if (o->adapter != SES_ADAPT_LORA) return;
+    if (!has_setting(o->adapter, "lora-rank")) return;
     ses_json_member_int(w, "lora_rank", o->lora_rank);
     ses_json_member_real(w, "lora_alpha", o->lora_alpha);
     ses_json_member_real(w, "lora_dropout", o->lora_dropout);
@@ -251,7 +262,7 @@ void ses_transfer_put_settings(const ses_transfer_options *o, ses_json_writer *w
 
 void ses_transfer_put_card(const ses_transfer_options *o, ses_buf *b)
 {
-    if (o->adapter == SES_ADAPT_LORA)
+    if (has_setting(o->adapter, "lora-rank"))
         ses_buf_appendf(b, "| trained | LoRA: rank %lld, alpha %g, dropout %g, on %s |\n",
                         (long long)o->lora_rank, o->lora_alpha, o->lora_dropout,
                         o->lora_targets ? o->lora_targets : "queries and values");

@@ -37,21 +37,15 @@ static bool read_data(ses_curve *v, ses_err *e)
 
 static bool describe(ses_curve *v, ses_err *e)
 {
-    const ses_command *cmd = v->c->command;
-    ses_buf line = { 0 };
-    ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
-    ses_call_put_line(v->c, &line);
-    ses_json_begin_object(w);
-    ses_json_member_int(w, "train_examples", (int64_t)ses_examples_count(v->train));
-    ses_json_member_int(w, "eval_examples", (int64_t)ses_examples_count(v->test));
-    ses_options_put_members(cmd->opt, cmd->n_opt, v->a, w);
-    ses_json_end_object(w);
-    v->settings = ses_json_writer_take(w, NULL, e);
-    v->command = ses_buf_ok(&line, e) ? ses_strdup(line.data, e) : NULL;
-    ses_json_writer_free(w);
-    ses_buf_free(&line);
-    return v->settings && v->command;
+    const ses_command_fact facts[] = {
+        { .name = "train_examples", .number = (int64_t)ses_examples_count(v->train) },
+        { .name = "eval_examples", .number = (int64_t)ses_examples_count(v->test) },
+    };
+    ses_command_text t;
+    if (!ses_command_text_with_facts(v->c, facts, SES_LEN(facts), &t, e)) return false;
+    v->settings = t.options;
+    v->command = t.line;
+    return true;
 }
 
 /* ---- the folder ---- */

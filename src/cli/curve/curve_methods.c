@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/suggest.h"
 #include "cli/train/finetune_command.h"
+#include "cli/train/option_setting.h"
 #include "train/checkpoint_dir.h"
 #include "tune/few_shot/tune_method.h"
 
@@ -87,19 +88,16 @@ bool ses_curve_choose_methods(ses_curve *v, ses_err *e)
 /* ---- options ---- */
 
 /* Sets "NAME=VALUE" of n bytes. The value is copied to mem: options borrow it. */
-static bool set_option(ses_finetune_args *x, const char *text, size_t n, ses_arena *mem, ses_err *e)
+static bool set_option(ses_finetune_args *x, const char *method, const char *text, size_t n, ses_arena *mem,
+                       ses_err *e)
 {
-    const ses_command *c = &ses_command_finetune;
-    ses_opt o;
-    char *name = ses_arena_strndup(mem, text, n, e), *value = name ? strchr(name, '=') : NULL, from[80];
-    if (!name) return false;
-    if (!value) return ses_fail(e, SES_EUSAGE, "\"%s\": expected OPTION=VALUE", ses_quoted_of(text, n).s);
-    *value++ = 0;
-    if (!ses_opt_find(c->opt, c->n_opt, name, "finetune", &o, e)) return false;
-    if (ses_list_has("task|train|eval|output|resume|overwrite|grid|seeds|seed|train-size|shots|json", o.name))
-        return ses_fail(e, SES_EUSAGE, "--%s is the same for all methods", o.name);
-    snprintf(from, sizeof from, "--%s", o.name);
-    return ses_opt_set(&o, x, from, value, e);
+    char from[80];
+    const char *copy = ses_arena_strndup(mem, text, n, e);
+    ses_setting_rule r = { .from = from, /* all methods have these in common: */
+                           .refused = "task|train|eval|output|resume|overwrite|grid|seeds|seed|train-size|"
+                                      "shots|json" };
+    snprintf(from, sizeof from, "set %s", method);
+    return copy && ses_option_setting_apply(&ses_command_finetune, copy, &r, x, e);
 }
 
 /* Options of the line in curve_methods.def, then options of --set. */
@@ -109,13 +107,13 @@ static bool apply(const ses_curve *v, const ses_curve_method *m, ses_finetune_ar
     size_t len = strlen(m->name);
     for (const char *at = m->options; *at;) {
         size_t n = strcspn(at, " ");
-        if (n && !set_option(x, at, n, mem, e)) return ses_wrap(e, "method %s", m->name);
+        if (n && !set_option(x, m->name, at, n, mem, e)) return false;
         at += n + (at[n] == ' ');
     }
     for (size_t i = 0; i < v->a->set.n; i++) {
         const char *s = v->a->set.item[i];
         if (strncmp(s, m->name, len) || s[len] != ':') continue;
-        if (!set_option(x, s + len + 1, strlen(s + len + 1), mem, e)) return ses_wrap(e, "--set %s", m->name);
+        if (!set_option(x, m->name, s + len + 1, strlen(s + len + 1), mem, e)) return false;
     }
     return true;
 }

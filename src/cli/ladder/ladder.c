@@ -360,24 +360,18 @@ static bool open_root(ses_ladder *l, ses_err *e)
 
 static bool describe(ses_ladder *l, ses_err *e)
 {
-    const ses_command *cmd = l->c->command;
-    ses_buf line = { 0 };
-    ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
-    ses_call_put_line(l->c, &line);
-    ses_json_begin_object(w);
-    ses_json_member_string(w, "task", l->task);
-    ses_json_member_string(w, "train", l->train_name);
-    ses_json_member_string(w, "test", l->test_name);
-    ses_json_member_int(w, "train_texts", (int64_t)ses_examples_count(l->train));
-    ses_json_member_int(w, "test_texts", (int64_t)ses_examples_count(l->test));
-    ses_options_put_members(cmd->opt, cmd->n_opt, l->a, w);
-    ses_json_end_object(w);
-    l->settings = ses_json_writer_take(w, NULL, e);
-    l->command = ses_buf_ok(&line, e) ? ses_strdup(line.data, e) : NULL;
-    ses_json_writer_free(w);
-    ses_buf_free(&line);
-    return l->settings && l->command;
+    const ses_command_fact facts[] = {
+        { .name = "task", .text = l->task },
+        { .name = "train", .text = l->train_name },
+        { .name = "test", .text = l->test_name },
+        { .name = "train_texts", .number = (int64_t)ses_examples_count(l->train) },
+        { .name = "test_texts", .number = (int64_t)ses_examples_count(l->test) },
+    };
+    ses_command_text t;
+    if (!ses_command_text_with_facts(l->c, facts, SES_LEN(facts), &t, e)) return false;
+    l->settings = t.options;
+    l->command = t.line;
+    return true;
 }
 
 static bool check_outputs(const ses_ladder_args *a, ses_err *e)

@@ -2,30 +2,58 @@
 #include "command_text.h"
 
 #include "base/alloc.h"
+#include "base/json/json_helpers.h"
 #include "base/str.h"
+#include "cli/option_parser.h"
 #include "cli/ui/show_values.h"
 
 #include <string.h>
+
+/* Takes both texts; w may be NULL. */
+static bool finish(ses_command_text *out, ses_buf *line, ses_json_writer *w, ses_err *e)
+{
+    out->options = w ? ses_json_writer_take(w, NULL, e) : NULL;
+    out->line = w && ses_buf_ok(line, e) ? ses_strdup(line->data, e) : NULL;
+    bool ok = out->line && out->options;
+    if (!ok) ses_command_text_free(out);
+    ses_json_writer_free(w);
+    ses_buf_free(line);
+    return ok;
+}
 
 bool ses_command_text_make(const ses_command *c, const void *args, ses_command_text *out, ses_err *e)
 {
     ses_buf line = { 0 };
     *out = (ses_command_text){ 0 };
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_buf_appendf(&line, "sesame %s", c->name);
     ses_options_put_command_line(c->opt, c->n_opt, args, &line);
-    ses_options_put_json(c->opt, c->n_opt, args, w);
-    const char *options = ses_json_writer_text(w, NULL, e);
-    if (options && ses_buf_ok(&line, e)) {
-        out->line = ses_strdup(line.data, e);
-        out->options = ses_strdup(options, e);
+    if (w) ses_options_put_json(c->opt, c->n_opt, args, w);
+    return finish(out, &line, w, e);
+}
+
+bool ses_command_text_with_facts(const ses_call *c, const ses_command_fact *fact, size_t n,
+                                 ses_command_text *out, ses_err *e)
+{
+    const ses_command *cmd = c->command;
+    ses_buf line = { 0 };
+    *out = (ses_command_text){ 0 };
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    ses_buf_appendf(&line, "sesame %s", cmd->name);
+    for (int i = 0; i < c->n_operands; i++) {
+        ses_buf_put(&line, ' ');
+        ses_shell_word_put(&line, c->operands[i], strlen(c->operands[i]));
     }
-    bool ok = out->line && out->options;
-    if (!ok) ses_command_text_free(out);
-    ses_json_writer_free(w);
-    ses_buf_free(&line);
-    return ok;
+    ses_options_put_command_line(cmd->opt, cmd->n_opt, c->args, &line);
+    if (w) {
+        ses_json_begin_object(w);
+        for (size_t i = 0; i < n; i++)
+            fact[i].text ? ses_json_member_string(w, fact[i].name, fact[i].text)
+                         : ses_json_member_int(w, fact[i].name, fact[i].number);
+        ses_options_put_members(cmd->opt, cmd->n_opt, c->args, w);
+        ses_json_end_object(w);
+    }
+    return finish(out, &line, w, e);
 }
 
 void ses_command_text_free(ses_command_text *t)

@@ -11,6 +11,14 @@ typedef struct ses_command_text {
 } ses_command_text;
 
 bool ses_command_text_make(const ses_command *c, const void *args, ses_command_text *out, ses_err *e);
+/* The same of a command whose results can be resumed: the line has its operands, and options begin with
+ * facts about the data. */
+typedef struct ses_command_fact {
+    const char *name, *text; /* text: NULL: a number */
+    int64_t number;
+} ses_command_fact;
+bool ses_command_text_with_facts(const ses_call *c, const ses_command_fact *fact, size_t n,
+                                 ses_command_text *out, ses_err *e);
 void ses_command_text_free(ses_command_text *t);
 /* Appends the line of a call, with its operands. */
 void ses_call_put_line(const ses_call *c, ses_buf *out);

@@ -72,14 +72,13 @@ bool ses_baselines_run(ses_baselines *b, const ses_baseline_args *a, const ses_p
                        const char *file, const ses_call *c, ses_err *e)
 {
     /* the mean of word vectors that are trained with the classifier is fastText's model */
-    const char *const method[SES_BASELINES] = { "majority", a->vectors ? "cbow" : "fasttext" };
-    *b = (ses_baselines){ .name = { "majority", "cbow" } };
+    *b = (ses_baselines){ .name = { "majority", a->vectors ? "cbow" : "fasttext" } };
     if (!a->baselines) return true;
     ses_device_options d = ses_compute_device_options(&p->compute);
     b->dev = ses_device_open("cpu", &d, e);
     for (int i = 0; i < SES_BASELINES; i++) {
         const char *vectors = i ? a->vectors : NULL;
-        b->run[i] = b->dev ? run_one(a, p, method[i], vectors, file, b->dev, c, e) : NULL;
+        b->run[i] = b->dev ? run_one(a, p, b->name[i], vectors, file, b->dev, c, e) : NULL;
         if (!b->run[i]) return ses_wrap(e, "baseline %s", b->name[i]);
     }
     return true;

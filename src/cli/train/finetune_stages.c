@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "command_text.h"
 #include "finetune_command.h"
+#include "option_setting.h"
 #include "pretrain_command.h"
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_files.h"
@@ -72,21 +73,9 @@ const ses_opt_table ses_stage_option_table = { opt, SES_LEN(opt) };
 /* Sets options of a command from NAME=VALUE. from: the option that has the list. */
 static bool apply(const ses_opt_list *list, const char *from, const ses_command *cmd, void *args, ses_err *e)
 {
-    for (size_t i = 0; i < list->n; i++) {
-        const char *text = list->item[i];
-        char name[64], where[96];
-        size_t n = strcspn(text, "=");
-        ses_opt o;
-        if (!text[n] || n >= sizeof name)
-            return ses_fail(e, SES_EUSAGE, "--%s %.80s: expected NAME=VALUE", from, text);
-        memcpy(name, text, n);
-        name[n] = 0;
-        if (!ses_opt_find(cmd->opt, cmd->n_opt, name, cmd->name, &o, e)) return ses_wrap(e, "--%s", from);
-        if (o.type == SES_OPT_LIST || !strcmp(o.name, "output") || !strcmp(o.name, "model"))
-            return ses_fail(e, SES_EUSAGE, "--%s: %s cannot be set", from, o.name);
-        snprintf(where, sizeof where, "--%s %s", from, name);
-        if (!ses_opt_set(&o, args, where, text + n + 1, e)) return false;
-    }
+    ses_setting_rule r = { .from = from, .refused = "output|model", .no_lists = true };
+    for (size_t i = 0; i < list->n; i++)
+        if (!ses_option_setting_apply(cmd, list->item[i], &r, args, e)) return false;
     return true;
 }
 

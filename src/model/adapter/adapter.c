@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const ses_adapter_desc *const kinds[] = {
-#define SES_ADAPTER(name) &ses_adapter_##name,
+#define SES_ADAPTER(name, settings) &ses_adapter_##name,
 #include "adapters.def"
 #undef SES_ADAPTER
 };

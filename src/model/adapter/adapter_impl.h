@@ -95,7 +95,7 @@ struct ses_adapter {
     ses_adapter *next; /* another adapter of the same model */
 };
 
-#define SES_ADAPTER(name) extern const ses_adapter_desc ses_adapter_##name;
+#define SES_ADAPTER(name, settings) extern const ses_adapter_desc ses_adapter_##name;
 #include "adapters.def"
 #undef SES_ADAPTER
 

@@ -1,0 +1,24 @@
+/* Options given as "NAME=VALUE": see option_setting.h. */
+#include "option_setting.h"
+
+#include "base/str.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool ses_option_setting_apply(const ses_command *cmd, const char *text, const ses_setting_rule *r, void *args,
+                              ses_err *e)
+{
+    char name[64], where[160];
+    size_t n = strcspn(text, "=");
+    ses_opt o;
+    if (!text[n] || n >= sizeof name)
+        return ses_fail(e, SES_EUSAGE, "--%s %.80s: expected NAME=VALUE", r->from, text);
+    memcpy(name, text, n);
+    name[n] = 0;
+    if (!ses_opt_find(cmd->opt, cmd->n_opt, name, cmd->name, &o, e)) return ses_wrap(e, "--%s", r->from);
+    if ((r->no_lists && o.type == SES_OPT_LIST) || ses_list_has(r->refused, o.name))
+        return ses_fail(e, SES_EUSAGE, "--%s: %s cannot be set", r->from, o.name);
+    snprintf(where, sizeof where, "--%s %s", r->from, name);
+    return ses_opt_set(&o, args, where, text + n + 1, e);
+}
