@@ -1,58 +1,32 @@
 #!/bin/sh
-# Scores and speed of compressed models.
+# The measured fronts of docs/COMPRESSION.md: SST-2, CoNLL-2003 and SQuAD on the bundled encoder.
+#     sh docs/recipes/compression.sh OUT [TASK...]         DATA: folder of the data sets (data)
+# Writes OUT/TASK/ with compress.json, compress.svg, compress.html and the chosen model; a repeated call continues. The options
+# in OPTIONS are added: OPTIONS="--device cuda --dtype bf16 --jobs 6 --make-only" trains on a GPU, a second call without
+# --make-only measures on the CPU. Variables: MODEL (sesame-small), METHODS, TEXTS and ROUNDS of the timing. Run it from the source folder.
 #
-# usage: compression.sh DATA OUT
-#
-# DATA has the folders glue/SST-2 (train.tsv, dev.tsv), conll2003 (train.txt, valid.txt) and squad (train-v1.1-subset.json, dev-v1.1.json.xz). DEVICE=cuda trains on
-# a GPU; speed is measured on the CPU.
+# Scores of the fronts are on the dev files, which also choose; OUT/TASK.test has the score of the chosen model on the test file.
 set -eu
-data=$1 out=$2
-sesame=${SESAME:-sesame}
-device=${DEVICE:+--device $DEVICE}
-base=${BASE:-sesame-small}
+out=$1
+shift
+[ $# -gt 0 ] || set -- sst2 conll2003 squad
+sesame=${SESAME:-build/sesame} data=${DATA:-data}
 mkdir -p "$out"
-
-files() # data set: its training and evaluation files
-{
-    case $1 in
-    sst2) echo "$data/glue/SST-2/train.tsv $data/glue/SST-2/dev.tsv" ;;
-    conll2003) echo "$data/conll2003/train.txt $data/conll2003/valid.txt" ;;
-    squad) echo "$data/squad/train-v1.1-subset.json $data/squad/dev-v1.1.json.xz" ;;
+for task; do
+    test=
+    case $task in
+    sst2) set -- glue/SST-2/train.tsv glue/SST-2/dev.tsv "--epochs 2 --batch-size 64 --lr 1.5e-4" test=glue/SST-2/test-labelled.tsv ;;
+    conll2003) set -- conll2003/train.txt conll2003/valid.txt "--epochs 4 --batch-size 32 --lr 3e-4" test=conll2003/test.txt ;;
+    squad) set -- squad/train-v1.1-subset.json squad/dev-v1.1.json "--epochs 3 --batch-size 24 --lr 2e-4 --max-length 384" ;;
+    *) echo "unknown task $task: sst2, conll2003, squad" >&2; exit 2 ;;
     esac
-}
-
-# Distillation, DistilBERT's claim: half the layers keep 97 % of the score, with 40 % less memory and time.
-distillation()
-{
-    for set in sst2 conll2003 squad; do
-        # shellcheck disable=SC2046  # two files
-        set -- "$set" $(files "$set")
-        # shellcheck disable=SC2086  # several options
-        {
-            $sesame finetune --model "$base" --task "$1" --train "$2" --eval "$3" --epochs "${EPOCHS:-3}" $device --resume -o "$out/$1-teacher"
-            $sesame finetune --teacher "$out/$1-teacher" --student-layers 6 --task "$1" --train "$2" --eval "$3" --cosine-weight 1 \
-                --epochs "${EPOCHS:-3}" $device --resume -o "$out/$1-student"
-            $sesame finetune --teacher "$out/$1-teacher" --student-layers 6 --task "$1" --train "$2" --eval "$3" --relation-weight 1 \
-                --epochs "${EPOCHS:-3}" $device --resume -o "$out/$1-relations"
-        }
-        for model in teacher student relations; do
-            $sesame eval "$out/$1-$model" "$3" --task "$1" --json >"$out/$1-$model.json"
-            echo "$1 $model: $(du -k "$out/$1-$model/model.safetensors" | cut -f 1) KB, $(cat "$out/$1-$model.json")"
-        done
-    done
-}
-
-# Quantization-aware training: the loss of int8 beside that of plain fine-tuning.
-quantize_aware()
-{
-    # shellcheck disable=SC2046
-    set -- sst2 $(files sst2)
-    # shellcheck disable=SC2086
-    $sesame finetune --model "$base" --task "$1" --train "$2" --eval "$3" --epochs "${EPOCHS:-3}" --qat $device --resume -o "$out/$1-qat"
-    for model in teacher qat; do
-        $sesame quantize "$out/$1-$model" "$out/$1-$model-int8" --dtype int8 --task "$1" --eval "$3" --overwrite
-    done
-}
-
-distillation
-quantize_aware
+    [ $# -lt 4 ] || test=${4#test=}
+    resume=
+    [ ! -e "$out/$task/compress.json" ] || resume=--resume
+    # shellcheck disable=SC2086  # several options
+    "$sesame" compress "${MODEL:-sesame-small}" --task "$task" --data "$data/$1" --eval "$data/$2" $3 --texts "${TEXTS:-32}" \
+        --rounds "${ROUNDS:-5}" ${METHODS:+--methods "$METHODS"} --output "$out/$task" $resume ${OPTIONS:-}
+    if [ -n "$test" ] && [ -e "$out/$task/model/config.json" ]; then
+        "$sesame" eval "$out/$task/model" "$data/$test" --task "$task" --bootstrap 1000 >"$out/$task.test"
+    fi
+done
