@@ -105,7 +105,7 @@ static void read_commands(const ses_json *list, ses_buf *out)
     }
 }
 
-/* A failed candidate is tried again; its reason stays if there is no time for it. */
+/* A failed candidate is tried again; its reason stays until then. */
 bool ses_compress_read_candidate(ses_compress *z, size_t i, ses_err *e)
 {
     ses_candidate *x = &z->candidate[i];
