@@ -8,49 +8,47 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-typedef struct prune_args {
-    bool heads;
-    const char *text, *pair, *label, *write;
-    int64_t examples;
-    double keep, step, fraction;
-    bool has_fraction;
-} prune_args;
+#include <string.h>
 
 static const ses_opt opt[] = {
     { .name = "heads",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(prune_args, heads),
-      .help = "prune attention heads" },
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(ses_prune_args, heads),
+      .value = "X",
+      .choices = "rank",
+      .implicit_value = "rank",
+      .value_is_number = true,
+      .help = "with --output: part of the attention heads to remove; without a value: rank them, and measure "
+              "the accuracy without some" },
     { .name = "column",
       .alias = "text-column",
       .type = SES_OPT_TEXT,
-      .offset = offsetof(prune_args, text),
+      .offset = offsetof(ses_prune_args, text),
       .value = "COLUMN",
       .help = "column of the texts; default: text or sentence" },
     { .name = "pair-column",
       .type = SES_OPT_TEXT,
-      .offset = offsetof(prune_args, pair),
+      .offset = offsetof(ses_prune_args, pair),
       .value = "COLUMN",
       .help = "column of second texts; default: none" },
     { .name = "label-column",
       .type = SES_OPT_TEXT,
-      .offset = offsetof(prune_args, label),
+      .offset = offsetof(ses_prune_args, label),
       .value = "COLUMN",
       .help = "column of the labels; default: label; of an encoder-decoder's targets: target" },
     { .name = "max-texts",
       .alias = "examples",
       .type = SES_OPT_INT,
-      .offset = offsetof(prune_args, examples),
+      .offset = offsetof(ses_prune_args, examples),
       .value = "N|all",
       .def = "1000",
       .zero_word = "all",
       .min = 1,
       .max = 1e9,
-      .help = "number of examples to read" },
+      .help = "number of examples that measure importance" },
     { .name = "keep",
       .type = SES_OPT_REAL,
-      .offset = offsetof(prune_args, keep),
+      .offset = offsetof(ses_prune_args, keep),
       .value = "X",
       .def = "0.9",
       .min = 0.01,
@@ -58,7 +56,7 @@ static const ses_opt opt[] = {
       .help = "stop when the accuracy is below this part of the first one" },
     { .name = "step",
       .type = SES_OPT_REAL,
-      .offset = offsetof(prune_args, step),
+      .offset = offsetof(ses_prune_args, step),
       .value = "X",
       .def = "0.1",
       .min = 0.001,
@@ -66,14 +64,14 @@ static const ses_opt opt[] = {
       .help = "part of all heads that is masked at a time" },
     { .name = "write",
       .type = SES_OPT_TEXT,
-      .offset = offsetof(prune_args, write),
+      .offset = offsetof(ses_prune_args, write),
       .value = "DIR",
       .is_path = true,
       .help = "write a model without the masked heads: pruned_heads in config.json, smaller weights" },
     { .name = "fraction",
       .type = SES_OPT_REAL,
-      .offset = offsetof(prune_args, fraction),
-      .was_set = offsetof(prune_args, has_fraction),
+      .offset = offsetof(ses_prune_args, fraction),
+      .was_set = offsetof(ses_prune_args, has_fraction),
       .value = "X",
       .min = 0,
       .max = 1,
@@ -81,6 +79,9 @@ static const ses_opt opt[] = {
 };
 
 static const ses_usage_example examples[] = {
+    { "sesame prune sst2 --heads 0.4 --ffn 0.5 --layers 8 --data SST-2/train.tsv --output small",
+      "8 layers with 60 % of their heads and half of their feed-forward rows; fine-tune it again" },
+    { "sesame prune DIR --layers 6 --output DIR-6", "the first 6 layers" },
     { "sesame prune sesame-sentiment dev.tsv --heads", "importance of all heads, accuracy without some" },
     { "sesame prune DIR dev.tsv --heads --write DIR-small",
       "remove the heads that the accuracy does not need" },
@@ -123,8 +124,8 @@ static const ses_prune_head **removable(ses_prune *p, size_t *n, ses_err *e)
     return order;
 }
 
-static bool measure(ses_prune *p, const prune_args *a, const ses_prune_head *const *order, size_t n, curve *c,
-                    ses_err *e)
+static bool measure(ses_prune *p, const ses_prune_args *a, const ses_prune_head *const *order, size_t n,
+                    curve *c, ses_err *e)
 {
     c->n = 0;
     for (int64_t step = 0; c->n < MAX_POINTS; step++) {
@@ -232,9 +233,12 @@ static void put_curve(const ses_prune *p, const curve *c)
 
 /* ---- the analysis ---- */
 
-static bool check_args(const ses_analysis_call *call, const prune_args *a, ses_err *e)
+static bool check_args(const ses_analysis_call *call, const ses_prune_args *a, ses_err *e)
 {
     if (!a->heads) return ses_fail(e, SES_EUSAGE, "nothing to prune: give --heads");
+    if (strcmp(a->heads, "rank") != 0)
+        return ses_fail(e, SES_EUSAGE, "--heads %s requires --output DIR; without a value it ranks the heads",
+                        a->heads);
     if (a->has_fraction && !a->write) return ses_fail(e, SES_EUSAGE, "--fraction requires --write DIR");
     if (a->write && !call->overwrite && ses_path_exists(a->write))
         return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces its files", a->write);
@@ -245,7 +249,7 @@ static bool check_args(const ses_analysis_call *call, const prune_args *a, ses_e
     return true;
 }
 
-static bool prune(ses_prune *p, const prune_args *a, ses_err *e)
+static bool prune(ses_prune *p, const ses_prune_args *a, ses_err *e)
 {
     curve c;
     size_t n, kept = 0;
@@ -295,24 +299,35 @@ static bool run(ses_analysis_call *call, ses_err *e)
 }
 
 const ses_analysis ses_analysis_prune = {
-    .operands = "MODEL DATA",
+    .operands = "MODEL [DATA]",
     .description =
-        "Ranks the attention heads of a classifier by their importance on labeled texts, or of an "
-        "encoder-decoder on texts and the targets it should write (the mean of |output "
-        "times gradient of the loss| of a head, divided by the length of its layer's vector), then measures "
+        "With --output, removes parts of a model from its weights and writes the smaller model: --heads X a "
+        "part of the attention heads, by the mean |derivative of the loss by a factor of the head|, divided "
+        "by the length of its layer's vector; --ffn X a part of the feed-forward rows, by the same measure "
+        "(Taylor score); --layers N all but N layers, the top ones first (--layers-from). Importance is "
+        "measured on the labeled file --data with the task of the model; a table shows parameters, size, "
+        "FLOPs and score before and after. Fine-tune the result ('sesame finetune --model DIR', with "
+        "--teacher to "
+        "distill) to regain the score. --fill writes zeros at full size instead, for other libraries. Each "
+        "layer "
+        "keeps a head and a row. docs/COMPRESSION.md has the details.\n\n"
+        "Without --output, ranks the attention heads of a classifier by their importance on the labeled "
+        "texts "
+        "DATA, or of an "
+        "encoder-decoder on texts and the targets it should write, then measures "
         "the accuracy while the least important heads are masked, 10 % at a time, until it falls below 90 % "
         "of "
-        "the first one.\n\n"
-        "--write DIR removes heads from the weights: config.json lists them as pruned_heads, as in "
+        "the first one. --write DIR removes heads from the weights: config.json lists them as pruned_heads, "
+        "as in "
         "transformers; of encoder-decoders, which transformers cannot prune, with the members encoder, "
         "decoder "
-        "and cross. Each layer keeps at least one head. ALBERT, DeBERTa, XLNet, Transformer-XL and "
-        "MobileBERT "
-        "are refused.",
+        "and cross.\n\n"
+        "ALBERT, DeBERTa, XLNet, Transformer-XL and MobileBERT are refused; of encoder-decoders, only heads "
+        "can be removed, and only without --output.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
-    .args_size = sizeof(prune_args),
+    .args_size = sizeof(ses_prune_args),
     .min_operands = 1,
     .max_operands = 1,
     .has_model_operand = true,

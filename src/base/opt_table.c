@@ -2,6 +2,7 @@
 #include "opt_table.h"
 
 #include "alloc.h"
+#include "number.h"
 #include "str.h"
 #include "suggest.h"
 
@@ -164,6 +165,8 @@ bool ses_opt_takes_word(const ses_opt *o, const char *text)
     const char *word;
     size_t len, n = text ? strlen(text) : 0, ending = o->value_ending ? strlen(o->value_ending) : 0;
     if (ending && n > ending && !strcmp(text + n - ending, o->value_ending)) return true;
+    double x;
+    if (n && o->value_is_number && ses_parse_number(text, n, &x)) return true;
     for (size_t i = 0; text && ses_list_at(o->choices, i, &word, &len); i++)
         if (ses_equal(word, len, text)) return true;
     return false;

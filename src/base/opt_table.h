@@ -42,8 +42,10 @@ typedef struct ses_opt {
      * NULL: models for is_model, else files. */
     const char *completion;
     /* For a choice or text: the value if none follows. A value follows after '=', or as the next word if that
-     * is exactly one of the choices, or if it ends with value_ending. */
+     * is exactly one of the choices, if it ends with value_ending, or with value_is_number if it is a
+     * number. */
     const char *implicit_value, *value_ending;
+    bool value_is_number;
     /* For text: a second use on a command line begins a further part of the command. The list option of this
      * name then receives the option and all later ones of its `items`. NULL: the last use counts. */
     const char *repeats_in;

@@ -100,9 +100,13 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general_ar
     }
     call.args = args;
     call.task_args = task_args;
-    const ses_opt_group group[] = { { part.opt, part.n_opt, task_args },
-                                    { cmd->opt, cmd->n_opt, args },
-                                    { ses_general_opt, ses_n_general_opt, general } };
+    ses_opt_group group[] = { { part.opt, part.n_opt, task_args },
+                              { cmd->opt, cmd->n_opt, args },
+                              { ses_general_opt, ses_n_general_opt, general } };
+    if (cmd->open_stored && part.n_opt) { /* stored options are those of the first group */
+        ses_opt_group first = group[0];
+        group[0] = group[1], group[1] = first;
+    }
     ses_json_doc *stored = NULL;
     const ses_opt_group *own_group = part.n_opt ? group : group + 1; /* without an empty group */
     bool ok = parse(cmd, own_group, (size_t)(group + SES_LEN(group) - own_group), &call, &stored, e) &&

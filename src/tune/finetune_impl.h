@@ -162,6 +162,10 @@ bool ses_classifier_texts(const ses_examples *rows, ses_string *text, ses_arena 
 /* model_card.c: README.md of the folder */
 bool ses_model_card_write(const ses_finetune *f, const char *dir, ses_err *e);
 
+/* predictor.c: reads a labeled file, opens the model and encodes the examples. Free *rows and *set. */
+bool ses_predictor_encode(ses_predictor *p, const char *path, ses_examples **rows, ses_finetune_set *set,
+                          ses_err *e);
+
 /* eval_report.c: r is overwritten. b->resamples 0: no intervals. */
 bool ses_eval_report_make(ses_eval_report *r, ses_finetuner *t, const ses_finetune_set *s,
                           const ses_finetune_outputs *o, const ses_bootstrap *b, ses_err *e);

@@ -310,6 +310,14 @@ static bool predict(ses_predictor *p, const ses_examples *rows, const char *path
            (!p->n_members || predict_members(p, rows, set, out, e));
 }
 
+bool ses_predictor_encode(ses_predictor *p, const char *path, ses_examples **rows, ses_finetune_set *set,
+                          ses_err *e)
+{
+    *rows = read_rows(p, path, true, e);
+    return *rows && open_model(p, *rows, e) &&
+           (ses_finetuner_encode(p->tuner, *rows, set, e) || ses_wrap(e, "%s", path));
+}
+
 static bool evaluate(ses_predictor *p, const ses_examples *rows, const char *path, ses_eval_report *out,
                      ses_err *e)
 {

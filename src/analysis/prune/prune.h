@@ -9,6 +9,17 @@
 #include "base/arena.h"
 #include "model/model_desc.h"
 
+/* Options of the analysis. */
+typedef struct ses_prune_args {
+    const char *heads; /* "rank", or a fraction for the removal without an analysis; NULL: not given */
+    const char *text, *pair, *label, *write;
+    int64_t examples;
+    double keep, step, fraction;
+    bool has_fraction;
+} ses_prune_args;
+
+extern const ses_analysis ses_analysis_prune; /* the command `prune` runs it */
+
 typedef struct ses_prune_head {
     ses_part part;
     int64_t layer, head;

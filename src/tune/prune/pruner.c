@@ -1,0 +1,247 @@
+/* Structured pruning: opens model and data, scores parts, removes some, evaluates and writes the result. */
+#include "pruner_impl.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "model/model_desc.h"
+#include "task/prompt/pattern_file.h"
+#include "text/tokenizer_files.h"
+#include "train/train_folder.h"
+#include "tune/finetune_impl.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct pruner {
+    const ses_pruner_options *o;
+    ses_pruner_result *result;
+    ses_device *dev;
+    char *dir, *tokenizer_dir;
+    ses_model *model, *small, *filled; /* filled NULL: the small form is written */
+    ses_predictor *predictor;          /* NULL: no data */
+    ses_examples *rows;
+    ses_finetune_set set;
+    ses_part_scores scores;
+    ses_reduction *keep;
+} pruner;
+
+/* ---- checks before any work ---- */
+
+static bool check_fraction(const char *name, double x, ses_err *e)
+{
+    if (x >= 0 && x < 1) return true;
+    return ses_fail(e, SES_EUSAGE, "--%s %g: expected the part to be removed, from 0 to below 1%s", name, x,
+                    x == 1 ? "; 1 would remove everything" : "");
+}
+
+static bool check_options(const ses_pruner_options *o, ses_err *e)
+{
+    bool scored = o->heads > 0 || o->ffn > 0 || (o->layers && o->order == SES_LAYERS_BY_IMPORTANCE);
+    if (!check_fraction("heads", o->heads, e) || !check_fraction("ffn", o->ffn, e)) return false;
+    if (!(o->heads > 0) && !(o->ffn > 0) && !o->layers)
+        return ses_fail(e, SES_EUSAGE, "nothing to prune: give --heads X, --ffn X or --layers N");
+    if (scored && !o->data)
+        return ses_fail(e, SES_EUSAGE,
+                        "--data FILE is required: the importance of heads, rows and layers is measured on "
+                        "labeled examples");
+    if (!o->overwrite && ses_path_exists(o->output))
+        return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces its files", o->output);
+    return true;
+}
+
+/* Refuses models before the work: removes one part of each kind from a copy of the marks. */
+static bool check_model(const pruner *p, ses_err *e)
+{
+    const ses_pruner_options *o = p->o;
+    const ses_model *m = p->model;
+    char *modules = ses_path_join(p->dir, "modules.json", e);
+    bool sentence = modules && ses_path_exists(modules);
+    ses_free(modules);
+    if (sentence)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "%s is a sentence encoder: prune its base model, then train it with 'sesame finetune "
+                        "--task embed'",
+                        p->dir);
+    if (m->stack[1].layer)
+        return ses_fail(
+            e, SES_EUNSUPPORTED,
+            "%s is an encoder-decoder: only its heads can be removed, with 'sesame prune MODEL DATA "
+            "--heads --write DIR'",
+            ses_model_class_name(m));
+    if (o->layers > p->keep->layers || o->layers < 0)
+        return ses_fail(e, SES_EUSAGE, "--layers %lld: the model has %lld layers; expected 1 to %lld",
+                        (long long)o->layers, (long long)p->keep->layers, (long long)p->keep->layers);
+    ses_reduction *trial = ses_reduction_new(m, e);
+    if (!trial) return false;
+    if (o->layers && o->layers < trial->layers) trial->layer[trial->layers - 1] = 0;
+    if (o->heads > 0 && trial->heads[0] > 1) trial->head[0][0] = 0;
+    if (o->ffn > 0 && trial->rows > 1) trial->row[0] = 0;
+    bool ok = ses_reduction_check(trial, m, e);
+    ses_reduction_free(trial);
+    if (ok && !p->keep->rows)
+        return ses_fail(e, SES_EUNSUPPORTED, "%s has no Transformer layers", ses_model_type(m));
+    return ok;
+}
+
+/* ---- model and data ---- */
+
+static bool open_model(pruner *p, ses_err *e)
+{
+    const ses_predictor_options *o = &p->o->predictor;
+    ses_model_options m = { .no_packing = true, .base = o->base };
+    m.adapters = o->adapters, m.n_adapters = o->n_adapters;
+    p->model = ses_model_open(p->dir, p->dev, &m, e);
+    p->keep = p->model ? ses_reduction_new(p->model, e) : NULL;
+    p->tokenizer_dir = p->keep && ses_dir_has_tokenizer(p->dir) ? ses_strdup(p->dir, e)
+                       : p->keep                                ? ses_model_base_dir(p->dir, o->base, e)
+                                                                : NULL;
+    return p->tokenizer_dir && check_model(p, e);
+}
+
+/* The task of the model's head, for a folder without a task; NULL: none. */
+static const char *task_of(const ses_model *m)
+{
+    static const char *const kinds[] = { [SES_PROBLEM_UNSET] = "",
+                                         [SES_PROBLEM_REGRESSION] = "regression",
+                                         [SES_PROBLEM_SINGLE] = "single_label_classification",
+                                         [SES_PROBLEM_MULTI] = "multi_label_classification" };
+    const char *kind = kinds[m->c.head.problem], *name;
+    if (!*kind) kind = kinds[m->c.labels == 1 ? SES_PROBLEM_REGRESSION : SES_PROBLEM_SINGLE];
+    for (size_t i = 0; (name = ses_finetune_task_name(i, NULL)); i++) {
+        const ses_finetune_task *k = ses_finetune_task_find(name);
+        if (k->head && k->head == m->class->head[0].head &&
+            (!k->problem_type || !strcmp(k->problem_type, kind)))
+            return name;
+    }
+    return NULL;
+}
+
+static bool open_data(pruner *p, ses_err *e)
+{
+    if (!p->o->data) return true;
+    ses_predictor_options o = p->o->predictor;
+    if (!o.data.task) o.data.task = task_of(p->model);
+    if (!o.data.task)
+        return ses_fail(
+            e, SES_EUSAGE,
+            "%s: %s has no head of a fine-tuning task: fine-tune it before pruning, or remove layers "
+            "without --data",
+            p->dir, ses_model_class_name(p->model));
+    p->predictor = ses_predictor_open(p->dir, &o, p->dev, e);
+    if (!p->predictor) return false;
+    p->predictor->settings.model = p->model;
+    return ses_predictor_encode(p->predictor, p->o->data, &p->rows, &p->set, e);
+}
+
+static bool on_progress(void *ctx, int64_t done, int64_t total)
+{
+    const ses_predictor_options *o = &((const pruner *)ctx)->o->predictor;
+    ses_training_event ev = {
+        .kind = SES_TRAINING_EVALUATING, .done = done, .total = total, .loss = NAN, .metric = NAN
+    };
+    return !o->on_event || o->on_event(o->ctx, &ev);
+}
+
+/* ---- figures ---- */
+
+static double layer_flops(const ses_model *m, int64_t layer)
+{
+    const ses_stack *k = &m->stack[0];
+    const ses_config *c = k->c;
+    double T = SES_PRUNER_TOKENS, C = (double)c->hidden,
+           D = (double)(c->attention.head_size ? c->attention.head_size : c->hidden / k->heads),
+           inner = D * (double)ses_stack_heads(k, layer), F = (double)ses_stack_ffn(k, layer);
+    double matrices = c->ffn.gated || c->ffn.fused_gate ? 3 : 2;
+    return 2 * T * (4 * C * inner + matrices * C * F) + 4 * T * T * inner;
+}
+
+static ses_pruner_figures figures_of(const ses_model *m)
+{
+    ses_pruner_figures f = { .layers = ses_model_part_layers(m, SES_PART_MAIN), .score = NAN };
+    f.parameters = ses_store_element_count(m->store);
+    for (int64_t l = 0; l < f.layers; l++) {
+        f.heads += ses_model_part_heads(m, SES_PART_MAIN, l);
+        f.rows += ses_model_layer_neurons(m, SES_PART_MAIN, l);
+        f.flops += layer_flops(m, l);
+    }
+    return f;
+}
+
+/* Evaluates a model on the data, with the tuner of the first. */
+static bool evaluate(pruner *p, ses_model *m, double *score, ses_err *e)
+{
+    if (!p->predictor) return true;
+    ses_finetuner *t = p->predictor->tuner;
+    ses_finetune_outputs out = { 0 };
+    ses_eval_report report = { 0 };
+    const char *metric = ses_predictor_metric(p->predictor);
+    t->model = m;
+    bool ok = ses_finetuner_predict(t, &p->set, &out, on_progress, p, e) &&
+              ses_eval_report_make(&report, t, &p->set, &out, &(ses_bootstrap){ 0 }, e);
+    if (ok && metric && ses_scores_find(&report.scores, metric, score))
+        snprintf(p->result->metric, sizeof p->result->metric, "%s", metric);
+    t->model = p->model;
+    ses_eval_report_free(&report);
+    ses_finetune_outputs_free(&out);
+    return ok;
+}
+
+/* ---- output ---- */
+
+static bool write_files(void *ctx, const char *dir, ses_err *e)
+{
+    static const char *const also[] = { SES_RUN_INFO, "generation_config.json", SES_PATTERN_FILE };
+    const pruner *p = ctx;
+    ses_tokenizer *t = ses_tokenizer_open(p->tokenizer_dir, e);
+    bool ok = t && ses_model_save(p->filled ? p->filled : p->small, dir, NULL, e) &&
+              ses_train_folder_tokenizer(p->tokenizer_dir, t, dir, e);
+    for (size_t i = 0; ok && i < SES_LEN(also); i++) {
+        bool exists;
+        ok = ses_train_folder_copy(p->dir, also[i], dir, &exists, e);
+    }
+    ses_tokenizer_free(t);
+    return ok;
+}
+
+static bool needs_scores(const ses_pruner_options *o)
+{
+    return o->heads > 0 || o->ffn > 0 || (o->layers && o->order == SES_LAYERS_BY_IMPORTANCE);
+}
+
+static bool prune(pruner *p, ses_err *e)
+{
+    const ses_pruner_options *o = p->o;
+    ses_pruner_result *r = p->result;
+    r->before = figures_of(p->model);
+    if (!evaluate(p, p->model, &r->before.score, e)) return false;
+    if (needs_scores(o) && !ses_part_scores_compute(&p->scores, p->predictor->tuner, &p->set, o->max_examples,
+                                                    (uint64_t)o->predictor.seed, on_progress, p, e))
+        return ses_wrap(e, "%s", o->data);
+    r->examples = p->scores.examples;
+    if (!ses_part_choice(o, p->model, &p->scores, p->keep, e)) return false;
+    p->small = ses_model_reduce(p->model, p->keep, SES_REDUCED_SMALL, e);
+    if (p->small && o->form == SES_REDUCED_FILLED)
+        p->filled = ses_model_reduce(p->model, p->keep, SES_REDUCED_FILLED, e);
+    if (!p->small || (o->form == SES_REDUCED_FILLED && !p->filled)) return false;
+    r->after = figures_of(p->small);
+    return evaluate(p, p->small, &r->after.score, e) && ses_train_folder_write(o->output, write_files, p, e);
+}
+
+bool ses_pruner_run(const char *dir, const ses_pruner_options *o, ses_device *d, ses_pruner_result *r,
+                    ses_err *e)
+{
+    pruner p = { .o = o, .dev = d, .result = r };
+    *r = (ses_pruner_result){ 0 };
+    if (!check_options(o, e)) return false;
+    p.dir = ses_model_resolve(dir, NULL, e);
+    bool ok = p.dir && open_model(&p, e) && open_data(&p, e) && prune(&p, e);
+    ses_finetune_set_free(&p.set);
+    ses_predictor_free(p.predictor);
+    ses_examples_free(p.rows);
+    ses_part_scores_free(&p.scores);
+    ses_reduction_free(p.keep);
+    ses_model_free(p.filled), ses_model_free(p.small), ses_model_free(p.model);
+    ses_free(p.tokenizer_dir), ses_free(p.dir);
+    return ok;
+}
