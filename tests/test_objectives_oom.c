@@ -28,7 +28,7 @@ static bool teach(void *ctx, ses_err *e)
     ses_tape *t = NULL;
     ses_distill *d = NULL;
     ses_distill_options o = {
-        .temperature = 2, .soft = 1, .hard = 1, .cosine = 1, .hidden = 1, .attention = 1
+        .temperature = 2, .soft = 1, .hard = 1, .cosine = 1, .hidden = 1, .attention = 1, .relation = 1
     };
     size_t copied;
     bool ok = run_open(&student, ctx, 1, 1, e) && run_open(&teacher, ctx, 1, 1, e) &&

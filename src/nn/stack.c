@@ -268,7 +268,8 @@ static ses_tensor *self_attention(const ses_stack *k, const ses_layer *l, ses_fo
                                   const ses_stack_ctx *ctx, ses_tensor *x, ses_tensor *query_rows, int i)
 {
     ses_attention_inputs in = { .rel_bias = ses_stack_layer_bias(k, p->tape, ctx->rel_bias, i) };
-    in.allow_i8 = l->self.query.w && ses_pack_dtype(l->self.query.w) == SES_I8;
+    in.allow_i8 =
+        l->self.query.w && (ses_pack_dtype(l->self.query.w) == SES_I8 || l->self.query.w->rounds_i8);
     if (k->vtable && k->vtable->project)
         k->vtable->project(k, p, ctx, x, &in, i);
     else

@@ -102,9 +102,8 @@ static bool load_config(ses_pretrain *p, ses_err *e)
     const char *name = opt->preset ? opt->preset : opt->config;
     bool student = ses_student_is_new(&opt->teacher.student);
     if (!!opt->model + !!opt->config + !!opt->preset + student != 1)
-        return ses_fail(
-            e, SES_EUSAGE,
-            "expected exactly one of preset, config, model, and sizes of a new student (student-layers)");
+        return ses_fail(e, SES_EUSAGE,
+                        "expected exactly one of preset, config and model, or sizes of a new student");
     if (student && !p->teacher_dir) return ses_fail(e, SES_EUSAGE, "the sizes of a student need a teacher");
     if (!opt->n_corpora) return ses_fail(e, SES_EUSAGE, "expected at least one corpus");
     if (student && !opt->tokenizer) p->o.tokenizer = p->teacher_dir;

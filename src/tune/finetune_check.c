@@ -34,9 +34,8 @@ bool ses_finetune_check_start(const ses_finetune_options *o, ses_err *e)
     if ((o->model != NULL) + (o->config != NULL) + (o->open_model != NULL) + (o->embed != NULL) +
             ses_student_is_new(&o->teacher.student) !=
         1)
-        return ses_fail(
-            e, SES_EUSAGE,
-            "set one of model, config, open_model, embed, and sizes of a new student (student-layers)");
+        return ses_fail(e, SES_EUSAGE,
+                        "set one of model, config, open_model and embed, or sizes of a new student");
     if (o->quantize_aware && (o->embed || o->n_also || ses_transfer_has_adapter(&o->transfer)))
         return ses_fail(e, SES_EUNSUPPORTED, "qat trains the weights of one model: not with %s",
                         o->embed    ? "embed"

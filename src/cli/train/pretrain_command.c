@@ -28,10 +28,9 @@ static bool check_options(const ses_pretrain_options *o, ses_err *e)
 {
     bool student = ses_student_is_new(&o->teacher.student);
     if (!!o->model + !!o->config + !!o->preset + student != 1)
-        return ses_fail(
-            e, SES_EUSAGE,
-            "expected exactly one of --preset, --config, --model, and --student-layers or other sizes of a "
-            "new student");
+        return ses_fail(e, SES_EUSAGE,
+                        "expected exactly one of --preset, --config and --model, or --student-layers or "
+                        "another size of a new student");
     return o->model || student || o->tokenizer || ses_fail(e, SES_EUSAGE, "expected --tokenizer");
 }
 

@@ -356,7 +356,7 @@ static ses_tensor *heads_loss(const ses_objective_mix *mix, ses_tape *t, const s
         ses_tensor *l = weight == 1 ? out.head[i].loss : ses_scale(t, out.head[i].loss, weight);
         sum = sum ? ses_add(t, sum, l) : l;
     }
-    if (!sum)
+    if (!sum && ses_tape_ok(t, e))
         ses_fail(e, SES_EARG, "%s lacks the head of objective %s", ses_model_class_name(mix->model),
                  mix->item[0].objective->name);
     return sum;
