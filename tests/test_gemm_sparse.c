@@ -40,8 +40,12 @@ typedef struct outcome {
 static outcome outcome_new(int64_t m, int64_t n)
 {
     size_t count = (size_t)(m * n) + 1;
-    return (outcome){ calloc(count, 4),     calloc(count, 4),        calloc(count, 4),
-                      calloc(count, 4),     calloc(count + (size_t)(4 * m), 4), calloc(2 * (size_t)m, 4) };
+    return (outcome){ calloc(count, 4),
+                      calloc(count, 4),
+                      calloc(count, 4),
+                      calloc(count, 4),
+                      calloc(count + (size_t)(4 * m), 4),
+                      calloc(2 * (size_t)m, 4) };
 }
 
 static void outcome_free(outcome *o)
@@ -51,8 +55,8 @@ static void outcome_free(outcome *o)
 
 /* Products with these packed weights: with pre_act and GELU, without, accumulated, and with norm and
  * quantization of A and of the result in the epilogue. */
-static outcome multiply(ses_exec *x, const ses_kernels *k, const problem *p, const char *packed, ses_i8_rows a,
-                        const float *gain)
+static outcome multiply(ses_exec *x, const ses_kernels *k, const problem *p, const char *packed,
+                        ses_i8_rows a, const float *gain)
 {
     outcome o = outcome_new(p->m, p->n);
     ses_gemm g = product(p, packed, SES_I8);
@@ -64,11 +68,9 @@ static outcome multiply(ses_exec *x, const ses_kernels *k, const problem *p, con
     k->gemm_i8(x, &g, 1, a, NULL);
     g = product(p, packed, SES_I8);
     g.c = o.normed, g.pre_act = NULL, g.act = SES_ACT_NONE;
-    ses_gemm_epilogue end = { .gain = gain,
-                              .bias = p->bias,
-                              .residual = p->pre,
-                              .eps = 1e-12,
-                              .i8_out = { o.bytes, o.scale } };
+    ses_gemm_epilogue end = {
+        .gain = gain, .bias = p->bias, .residual = p->pre, .eps = 1e-12, .i8_out = { o.bytes, o.scale }
+    };
     k->gemm_i8(x, &g, 1, (ses_i8_rows){ 0 }, &end);
     return o;
 }
@@ -76,8 +78,8 @@ static outcome multiply(ses_exec *x, const ses_kernels *k, const problem *p, con
 static bool same_outcome(const outcome *a, const outcome *b, int64_t m, int64_t n)
 {
     size_t bytes = (size_t)(m * n) * sizeof(float);
-    return !memcmp(a->c, b->c, bytes) && !memcmp(a->pre, b->pre, bytes) && !memcmp(a->plain, b->plain, bytes) &&
-           !memcmp(a->normed, b->normed, bytes) &&
+    return !memcmp(a->c, b->c, bytes) && !memcmp(a->pre, b->pre, bytes) &&
+           !memcmp(a->plain, b->plain, bytes) && !memcmp(a->normed, b->normed, bytes) &&
            !memcmp(a->bytes, b->bytes, (size_t)(m * 4 * ses_quad_count(n))) &&
            !memcmp(a->scale, b->scale, (size_t)m * sizeof(float));
 }
@@ -98,7 +100,8 @@ static size_t all_levels(level *l)
         bool has_plain = strcmp(ses_isa_name((ses_isa)isa), "amx"); /* processors with tiles have VNNI */
         for (int no_dot = 0; no_dot < 1 + has_plain; no_dot++) {
             l[n] = (level){ .k = ses_kernels_cpu((ses_isa)isa), .no_dot = no_dot };
-            snprintf(l[n++].name, sizeof l->name, "%s%s", ses_isa_name((ses_isa)isa), no_dot ? " no dot" : "");
+            snprintf(l[n++].name, sizeof l->name, "%s%s", ses_isa_name((ses_isa)isa),
+                     no_dot ? " no dot" : "");
         }
     }
 #ifdef __x86_64__ /* tiles multiply bytes with the zero point of x86 */
@@ -136,12 +139,13 @@ static void same_bits(ses_exec *x, int64_t m, int64_t n, int64_t k, double share
         char *dense = pack_case(x, &l[i].k, &w, false, l[i].no_dot, &fd),
              *sparse = pack_case(x, &l[i].k, &w, true, l[i].no_dot, &fp);
         l[i].k.quantize_rows(x, a, p.a, m, k);
-        outcome want = multiply(x, &l[i].k, &p, dense, a, gain), got = multiply(x, &l[i].k, &p, sparse, a, gain);
+        outcome want = multiply(x, &l[i].k, &p, dense, a, gain),
+                got = multiply(x, &l[i].k, &p, sparse, a, gain);
         CHECK_MSG(same_outcome(&got, &want, m, n), "%s %dx%dx%d share %g", l[i].name, (int)m, (int)n, (int)k,
                   share);
         run_packed(x, &l[i].k, &p, sparse);
-        CHECK_MSG(distance(p.pre, ref_pre, m * n) < 3e-7, "%s %dx%dx%d share %g: not as ref", l[i].name, (int)m,
-                  (int)n, (int)k, share);
+        CHECK_MSG(distance(p.pre, ref_pre, m * n) < 3e-7, "%s %dx%dx%d share %g: not as ref", l[i].name,
+                  (int)m, (int)n, (int)k, share);
         outcome_free(&want), outcome_free(&got);
         fence_free(&fd), fence_free(&fp);
     }
@@ -185,7 +189,8 @@ static void same_packing(ses_exec *x, int64_t n, int64_t k)
 {
     size_t count = (size_t)(n * k);
     int8_t *q = malloc(count), *turned = malloc(count);
-    float *b = malloc(2 * count * sizeof *b), *b_turned = b + count, *scale = malloc((size_t)n * sizeof *scale);
+    float *b = malloc(2 * count * sizeof *b), *b_turned = b + count,
+          *scale = malloc((size_t)n * sizeof *scale);
     for (int64_t j = 0; j < n; j++) {
         scale[j] = ldexpf(1, (int)(j % 9) - 7);
         for (int64_t p = 0; p < k; p++) {
@@ -239,8 +244,8 @@ static void choice(ses_exec *x)
     ses_kernels ref = ses_kernels_cpu(SES_ISA_REF);
     problem p = problem_new(1, 8, 8);
     memset(p.b, 0, 64 * sizeof *p.b);
-    CHECK(ref.gemm_i8_sparse_size(x, &(ses_i8_weight){ .b = p.b, .b_row = 1, .b_col = 8, .n = 8, .k = 8 }, 0) ==
-          0);
+    CHECK(ref.gemm_i8_sparse_size(x, &(ses_i8_weight){ .b = p.b, .b_row = 1, .b_col = 8, .n = 8, .k = 8 },
+                                  0) == 0);
     problem_free(&p);
 }
 

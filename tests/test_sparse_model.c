@@ -1,9 +1,9 @@
-/* Models whose weights are pruned in blocks of four inputs: the share and choice of the blocks, and the bits of
- * int8 models with sparse and with dense weights at every level, from files in f32 and int8. */
+/* Models whose weights are pruned in blocks of four inputs: the share and choice of the blocks, and the bits
+ * of int8 models with sparse and with dense weights at every level, from files in f32 and int8. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include "model/model_desc.h"
-#include "model/sparse_blocks.h"
+#include "model/reduce/sparse_blocks.h"
 #include "op/op.h"
 #include "sesame/model.h"
 #include "tensor/device_impl.h"
@@ -14,7 +14,7 @@
 
 enum { HIDDEN = 96, TOKENS = 3 + 90 + 1 + 40, SEQS = 4 };
 
-/* Separate and fused projections, gated units, weights stored by inputs. 106 inputs are not a multiple of 4. */
+/* Separate and fused projections, gated units, weights stored by inputs; 106 inputs: not a multiple of 4. */
 static const char *const configs[] = {
     "{\"model_type\": \"bert\", \"architectures\": [\"BertModel\"], \"vocab_size\": 50, \"hidden_size\": 96, "
     "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"intermediate_size\": 106, "
@@ -23,7 +23,8 @@ static const char *const configs[] = {
     "\"hidden_size\": 96, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"intermediate_size\": 106, "
     "\"initializer_range\": 0.2, \"max_position_embeddings\": 128, \"global_attn_every_n_layers\": 2, "
     "\"local_attention\": 8}",
-    "{\"model_type\": \"gpt2\", \"architectures\": [\"GPT2LMHeadModel\"], \"vocab_size\": 50, \"n_embd\": 96, "
+    "{\"model_type\": \"gpt2\", \"architectures\": [\"GPT2LMHeadModel\"], \"vocab_size\": 50, \"n_embd\": "
+    "96, "
     "\"n_layer\": 2, \"n_head\": 4, \"n_inner\": 106, \"n_positions\": 128, \"initializer_range\": 0.2}",
 };
 static char dir[64], f32_dir[80], i8_dir[80];
@@ -38,19 +39,20 @@ static double block_sum(const ses_param *p, int64_t output, int64_t block)
     return sum;
 }
 
-/* Of each weight the smallest blocks became zero, the others kept their values. */
+/* The smallest blocks of each weight became zero, the others kept their values. */
 static void check_pruned(const ses_model *before, const ses_model *after, double share)
 {
     for (size_t i = 0; i < ses_store_count(before->store); i++) {
         const ses_param *p = ses_store_at(before->store, i), *q = ses_store_at(after->store, i);
         bool pruned = p->dense && !p->keep_16bit && !p->embedding;
         if (!pruned) {
-            CHECK_MSG(!memcmp(p->tensor->f, q->tensor->f, (size_t)ses_count(p->tensor) * sizeof(ses_real)), "%s",
-                      p->name);
+            CHECK_MSG(!memcmp(p->tensor->f, q->tensor->f, (size_t)ses_count(p->tensor) * sizeof(ses_real)),
+                      "%s", p->name);
             continue;
         }
         int64_t out = ses_weight_dim(p->tensor, p->layout == SES_IN_OUT),
-                blocks = ses_quad_count(ses_weight_dim(p->tensor, p->layout == SES_OUT_IN)), zero = 0, changed = 0;
+                blocks = ses_quad_count(ses_weight_dim(p->tensor, p->layout == SES_OUT_IN)), zero = 0,
+                changed = 0;
         double largest = 0, smallest = INFINITY;
         for (int64_t j = 0; j < out * blocks; j++) {
             double was = block_sum(p, j / blocks, j % blocks), is = block_sum(q, j / blocks, j % blocks);
@@ -59,7 +61,8 @@ static void check_pruned(const ses_model *before, const ses_model *after, double
             else
                 changed += is != was, smallest = fmin(smallest, was);
         }
-        CHECK_MSG(!changed && largest <= smallest && llabs(zero - llrint(share * (double)(out * blocks))) <= 1,
+        CHECK_MSG(!changed && largest <= smallest &&
+                      llabs(zero - llrint(share * (double)(out * blocks))) <= 1,
                   "%s: %d of %d", p->name, (int)zero, (int)(out * blocks));
     }
 }
@@ -79,7 +82,8 @@ static bool write_model(const char *config, double share)
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
     ses_json_doc *doc = ses_json_parse(config, strlen(config), &e);
     ses_model *made = ses_model_new(ses_json_root(doc), dev, &(ses_model_options){ .seed = 5 }, &e);
-    ses_save_options f32 = { .dtype = SES_F32, .overwrite = true }, i8 = { .dtype = SES_I8, .overwrite = true };
+    ses_save_options f32 = { .dtype = SES_F32, .overwrite = true },
+                     i8 = { .dtype = SES_I8, .overwrite = true };
     bool ok = made && ses_model_save(made, f32_dir, &f32, &e);
     ses_model *m = ok ? open_at(f32_dir, dev, true) : NULL;
     ok = m && ses_prune_blocks(ses_model_store(m), share, &e);
@@ -136,8 +140,8 @@ static void same_bits(const char *from, double share)
             if (!states(from, (ses_isa)isa, threads, true, want, &dense) ||
                 !states(from, (ses_isa)isa, threads, false, got, &sparse))
                 return;
-            CHECK_MSG(!memcmp(want, got, sizeof want), "%s, %d threads, %s", ses_isa_name((ses_isa)isa), threads,
-                      from);
+            CHECK_MSG(!memcmp(want, got, sizeof want), "%s, %d threads, %s", ses_isa_name((ses_isa)isa),
+                      threads, from);
             CHECK_MSG(isa == SES_ISA_REF || share < 0.5 ? sparse == dense : sparse < dense,
                       "%s: %zu and %zu bytes", ses_isa_name((ses_isa)isa), sparse, dense);
         }

@@ -35,7 +35,7 @@ typedef struct weights {
     char *bytes;                 /* [copies][bytes_size] */
     char *sparse[SPARSE];        /* int8 weights with zero blocks, sparse_size bytes per copy */
     int64_t sparse_size[SPARSE];
-    uint8_t *rows;               /* x quantized to int8; scale: [MAX_M] */
+    uint8_t *rows; /* x quantized to int8; scale: [MAX_M] */
     float *scale;
     float *x, *y, *dw, *bias; /* [MAX_M, k], [MAX_M, n], [n, k], [n] */
     ses_device *dev;
@@ -116,12 +116,12 @@ static void bytes_cold(void *ctx, int64_t call)
     multiply_i8(v, v->bytes + call % v->copies * v->bytes_size);
 }
 
-#define SPARSE_HOT(name, i)                    \
-    static void name(void *ctx, int64_t call)  \
-    {                                          \
-        const weights *v = ctx;                \
-        (void)call;                            \
-        multiply_i8(v, v->sparse[i]);          \
+#define SPARSE_HOT(name, i)                   \
+    static void name(void *ctx, int64_t call) \
+    {                                         \
+        const weights *v = ctx;               \
+        (void)call;                           \
+        multiply_i8(v, v->sparse[i]);         \
     }
 SPARSE_HOT(half_zero, 0)
 SPARSE_HOT(zero_70, 1)

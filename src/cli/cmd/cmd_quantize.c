@@ -75,8 +75,8 @@ static bool evaluate(const args *a, const ses_call *c, const char *dir, int dtyp
     ses_eval_report r = { 0 };
     t.compute.dtype = dtype;
     t.compute.int8_embeddings = dtype && a->embeddings;
-    bool ok = ses_open_predictor_open(&p, &t, dir, c, e) &&
-              ses_predictor_evaluate(p.predictor, a->eval, &r, e);
+    bool ok =
+        ses_open_predictor_open(&p, &t, dir, c, e) && ses_predictor_evaluate(p.predictor, a->eval, &r, e);
     if (ok) *name = a->metric ? a->metric : ses_predictor_metric(p.predictor);
     if (ok && !ses_scores_find(&r.scores, *name, score))
         ok = ses_fail(e, SES_EUSAGE, "--metric: no score \"%s\"; the first score is %s", *name,
@@ -135,9 +135,10 @@ static bool run(ses_call *c, ses_err *e)
         return ses_fail(e, SES_EUSAGE, "--embeddings int8 requires --dtype int8");
     if (a->sparse > 0 && o.dtype != SES_I8) return ses_fail(e, SES_EUSAGE, "--sparse requires --dtype int8");
     if (a->sparse > 0 && a->eval && ses_path_exists(c->operands[1]))
-        return ses_fail(e, SES_EUSAGE,
-                        "%s exists: --sparse with --eval measures the written model, so it needs a new folder",
-                        c->operands[1]);
+        return ses_fail(
+            e, SES_EUSAGE,
+            "%s exists: --sparse with --eval measures the written model, so it needs a new folder",
+            c->operands[1]);
     to.sparse = a->sparse;
     if (a->sparse > 0 && a->eval) to.check = check_output, to.ctx = c;
     if (a->eval && !to.check && !check_drop(a, c, c->operands[0], &to.scores, e)) return false;
@@ -165,7 +166,7 @@ const ses_command ses_command_quantize = {
         "other programs do not read; 'sesame convert OUT DIR --dtype f32' restores a model for them.\n\n"
         "--sparse prunes the weights that are stored in 8 bits, once, by magnitude: blocks of four inputs of "
         "one output. A weight with enough zero blocks is packed without them when it is loaded, from this or "
-        "any other pruning. Without training, a large share costs score.\n\n"
+        "any other pruning. A large share costs score if the model is not trained.\n\n"
         "With --eval both models are scored on a labeled file first. A model that loses more than "
         "--max-drop is not written.",
     .examples = examples,

@@ -227,7 +227,8 @@ static void epilogue_rows(void *ctx, int64_t index, void *scratch)
 /* Most rows of a chunk. */
 static int64_t max_epilogue_rows(const ses_gemm *g)
 {
-    int64_t fit = (ROOM_BYTES - sparse_scratch_bytes(g->k)) / row_bytes(g), cached = EPILOGUE_BYTES / row_bytes(g);
+    int64_t fit = (ROOM_BYTES - sparse_scratch_bytes(g->k)) / row_bytes(g),
+            cached = EPILOGUE_BYTES / row_bytes(g);
     cached = cached > EPILOGUE_STEP ? cached / EPILOGUE_STEP * EPILOGUE_STEP : EPILOGUE_STEP;
     return tile_min(EPILOGUE_ROWS, tile_min(fit, cached));
 }

@@ -21,7 +21,7 @@ typedef struct i8_block {
     bool stream;       /* the panel is read only once */
 } i8_block;
 
-/* Sums times their scales, the product of those of row and column, plus bias. */
+/* Sums times row scale times column scale, plus bias. scale: the product of both. */
 VF_INLINE vf i8_scaled(vi sum, vf scale, vf bias) { return vf_add(vf_mul(vf_from_vi(sum), scale), bias); }
 
 /* t = sum * row scale * column scale + bias */

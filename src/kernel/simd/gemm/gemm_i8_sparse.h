@@ -24,10 +24,10 @@ enum {
     SPARSE_GROUP = 4,
     SPARSE_COLS = 64, /* columns of a block */
     SPARSE_STEP = 6 * SPARSE_GROUP,
-    SPARSE_QUAD = 4 * SPARSE_TOKENS,                 /* bytes of a quad of A */
-    SPARSE_PART_QUADS = (24 << 10) / SPARSE_QUAD,    /* 24 KB of A */
-    SPARSE_SUM_BYTES = SPARSE_COLS * SPARSE_QUAD,    /* sums of a block */
-    SPARSE_START_STEP = LINE_BYTES / 8,              /* entries of a line of start[] */
+    SPARSE_QUAD = 4 * SPARSE_TOKENS,              /* bytes of a quad of A */
+    SPARSE_PART_QUADS = (24 << 10) / SPARSE_QUAD, /* 24 KB of A */
+    SPARSE_SUM_BYTES = SPARSE_COLS * SPARSE_QUAD, /* sums of a block */
+    SPARSE_START_STEP = LINE_BYTES / 8,           /* entries of a line of start[] */
     /* most scratch memory of a product */
     SPARSE_SCRATCH = SPARSE_QUAD * (SES_GEMM_I8_MAX_K / 4) + SPARSE_SUM_BYTES,
 };
@@ -117,7 +117,7 @@ static int64_t sparse_pack_columns(const int8_t *column, int64_t k, char *to)
     return bytes;
 }
 
-_Static_assert((int64_t)SPARSE_COLS * SES_GEMM_I8_MAX_K <= SES_SCRATCH_BYTES, "scratch");
+_Static_assert((int64_t)SPARSE_COLS *SES_GEMM_I8_MAX_K <= SES_SCRATCH_BYTES, "scratch");
 
 /* int8 columns of a block, zeros past n. */
 static const int8_t *sparse_load(const packing *c, int64_t block, int8_t *column)
@@ -130,8 +130,8 @@ static const int8_t *sparse_load(const packing *c, int64_t block, int8_t *column
 
 typedef struct sparse_packing {
     packing from;
-    atomic_int_least64_t bytes; /* of all blocks */
-    int64_t *start;             /* of each block: its size, later where it starts; or NULL */
+    atomic_int_least64_t bytes; /* total size of the blocks */
+    int64_t *start;             /* size of each block, later its offset; NULL: not kept */
     char *block;
 } sparse_packing;
 
@@ -154,8 +154,10 @@ static void sparse_pack_chunk(void *ctx, int64_t index, void *scratch)
         int32_t sum = 0;
         for (int64_t p = 0; p < row; p++) sum += column[(j - begin) * row + p];
         c->from.zp_correction[j] = SES_I8_ZERO * sum;
-        if (j >= c->from.n) c->from.scale[j] = 0;
-        else if (c->from.bytes) c->from.scale[j] = c->from.bytes_scale[j];
+        if (j >= c->from.n)
+            c->from.scale[j] = 0;
+        else if (c->from.bytes)
+            c->from.scale[j] = c->from.bytes_scale[j];
     }
     sparse_pack_columns(column, c->from.k, c->block + c->start[index]);
 }
@@ -235,8 +237,8 @@ void VF_NAME(ses_k_gemm_i8_sparse_pack)(ses_exec *x, void *packed, const ses_i8_
 
 /* Scratch memory of a thread. */
 typedef struct sparse_rows {
-    uint8_t *a; /* [quads][SPARSE_TOKENS][4] */
-    int32_t *sum; /* [SPARSE_COLS][SPARSE_TOKENS] */
+    uint8_t *a;        /* [quads][SPARSE_TOKENS][4] */
+    int32_t *sum;      /* [SPARSE_COLS][SPARSE_TOKENS] */
     const uint8_t *of; /* the rows that are in a; NULL: none */
 } sparse_rows;
 
@@ -252,8 +254,8 @@ VF_INLINE const char *sparse_group(int32_t *sum, const uint8_t *order, const uin
                                    int64_t steps, const bool first, const int vecs, const int dot)
 {
     vi c[SPARSE_GROUP][SPARSE_VECS];
-    TILE_UNROLL for (int i = 0; i < SPARSE_GROUP; i++) TILE_UNROLL for (int v = 0; v < vecs; v++)
-        c[i][v] = first ? vi_set1(0) : vi_load(sum + order[i] * SPARSE_TOKENS + v * VF_LANES);
+    TILE_UNROLL for (int i = 0; i < SPARSE_GROUP; i++) TILE_UNROLL for (int v = 0; v < vecs; v++) c[i][v] =
+        first ? vi_set1(0) : vi_load(sum + order[i] * SPARSE_TOKENS + v * VF_LANES);
     for (; steps > 0; steps--, at += SPARSE_STEP) {
         TILE_UNROLL for (int i = 0; i < SPARSE_GROUP; i++)
         {
@@ -279,8 +281,8 @@ VF_INLINE const char *sparse_group_half(int32_t *sum, const uint8_t *order, cons
                                         int64_t steps, const bool first)
 {
     vh c[SPARSE_GROUP];
-    TILE_UNROLL for (int i = 0; i < SPARSE_GROUP; i++)
-        c[i] = first ? vh_zero() : vh_load(sum + order[i] * SPARSE_TOKENS);
+    TILE_UNROLL for (int i = 0; i < SPARSE_GROUP; i++) c[i] =
+        first ? vh_zero() : vh_load(sum + order[i] * SPARSE_TOKENS);
     for (; steps > 0; steps--, at += SPARSE_STEP) {
         TILE_UNROLL for (int i = 0; i < SPARSE_GROUP; i++)
         {
@@ -289,6 +291,7 @@ VF_INLINE const char *sparse_group_half(int32_t *sum, const uint8_t *order, cons
             c[i] = vh_dot4_each(c[i], vh_load(a + (size_t)offset * 8),
                                 vh_load_quad(at + 2 * SPARSE_GROUP + 4 * i));
         }
+        __builtin_prefetch(at + AHEAD_BYTES, 0, 2); /* few rows read B from memory */
     }
     TILE_UNROLL for (int i = 0; i < SPARSE_GROUP; i++) vh_store(sum + order[i] * SPARSE_TOKENS, c[i]);
     return at;
@@ -301,7 +304,8 @@ VF_INLINE const char *sparse_group_half(int32_t *sum, const uint8_t *order, cons
 enum { HALF_VEC = 0 }; /* a number of vectors */
 
 /* Sums of a block: all its parts. */
-VF_INLINE void sparse_block_sum(const sparse_rows *s, const char *at, int64_t k, const int vecs, const int dot)
+VF_INLINE void sparse_block_sum(const sparse_rows *s, const char *at, int64_t k, const int vecs,
+                                const int dot)
 {
     int64_t quads = ses_quad_count(k), depth = sparse_part_quads(k);
     for (int64_t q = 0; q < quads; q += depth) {
@@ -324,10 +328,10 @@ VF_INLINE void sparse_block_sum(const sparse_rows *s, const char *at, int64_t k,
 
 typedef void sparse_sum_fn(const sparse_rows *s, const char *at, int64_t k);
 
-#define SPARSE_SUM(name, vecs, dot)                                     \
-    static void name(const sparse_rows *s, const char *at, int64_t k)   \
-    {                                                                   \
-        sparse_block_sum(s, at, k, vecs, dot);                          \
+#define SPARSE_SUM(name, vecs, dot)                                   \
+    static void name(const sparse_rows *s, const char *at, int64_t k) \
+    {                                                                 \
+        sparse_block_sum(s, at, k, vecs, dot);                        \
     }
 SPARSE_SUM(sparse_dot_1, 1, DOT)
 SPARSE_SUM(sparse_dot_2, 2, DOT)
@@ -339,7 +343,7 @@ SPARSE_SUM(sparse_plain_1, 1, PLAIN)
 SPARSE_SUM(sparse_plain_2, 2, PLAIN)
 #endif
 
-/* The function for so many rows. */
+/* The function for a number of rows. */
 static sparse_sum_fn *sparse_sum_of(int64_t rows, int dot)
 {
 #ifndef __AVX512VNNI__
@@ -367,8 +371,8 @@ VF_INLINE void sparse_scale(float *t, const i8_block *in, const int32_t *sum, in
 }
 
 /* Writes the sums of `rows` tokens from row i on and of the block's columns to C. */
-static void sparse_store(const sparse_rows *s, const ses_gemm *g, const packed_panels *b, const float *a_scale,
-                         int64_t i, int64_t rows, int64_t block)
+static void sparse_store(const sparse_rows *s, const ses_gemm *g, const packed_panels *b,
+                         const float *a_scale, int64_t i, int64_t rows, int64_t block)
 {
     float tile[VF_LANES * TILE_COLS];
     int64_t begin = block * SPARSE_COLS, end = tile_min(g->n, begin + SPARSE_COLS);

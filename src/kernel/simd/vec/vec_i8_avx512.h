@@ -48,7 +48,7 @@ static inline vi vi_dot4_plain(vi c, vq a, vi_bytes b)
     vi even = vi_and(a, vi_set1(0x00ff00ff)), odd = _mm512_srli_epi16(a, 8);
     return vi_add(c, vi_add(_mm512_madd_epi16(even, b.even), _mm512_madd_epi16(odd, b.odd)));
 }
-/* The same with the roles exchanged: each lane has its own four bytes of A, and all share those of B. */
+/* The same with the roles exchanged: each lane has its own four bytes of A, and all share four bytes of B. */
 static inline vi vi_dot4_each(vi c, vi a, vq b) { return vi_dot4(c, a, b); }
 static inline vi vi_dot4_each_plain(vi c, vi a, vq b) { return vi_dot4_plain(c, a, vi_split_bytes(b)); }
 static inline vi vi_dot2_plain(vi c, vq a, vi b) { return vi_add(c, _mm512_madd_epi16(a, b)); }

@@ -13,7 +13,10 @@ typedef struct blocks {
     int64_t outputs, in, out_step, in_step;
 } blocks;
 
-static bool is_pruned(const ses_param *p) { return p->dense && !p->keep_16bit && !p->embedding && p->tensor->f; }
+static bool is_pruned(const ses_param *p)
+{
+    return p->dense && !p->keep_16bit && !p->embedding && p->tensor->f;
+}
 
 static blocks blocks_of(const ses_param *p)
 {
@@ -43,7 +46,7 @@ static void clear_block(const blocks *b, int64_t i)
     for (int64_t p = begin; p < begin + 4 && p < b->in; p++) w[p * b->in_step] = 0;
 }
 
-/* Reorders x so that x[at] has its place in ascending order and no earlier one is larger (Hoare's selection). */
+/* Reorders x so that no number before x[at] is larger and none behind it is smaller (Hoare's selection). */
 static void select_at(double *x, int64_t n, int64_t at)
 {
     int64_t low = 0, high = n - 1;

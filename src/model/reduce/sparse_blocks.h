@@ -6,11 +6,11 @@
 #include "sesame/store.h"
 
 typedef struct ses_sparse_blocks {
-    int64_t blocks, zero; /* of the weights that are stored in 8 bits */
+    int64_t blocks, zero; /* blocks of all weights that are stored in 8 bits; zero blocks */
 } ses_sparse_blocks;
 
 /* Sets the blocks with the smallest sums of squares to zero, the same share of each weight that is stored in
- * 8 bits: those of the layers, not of heads and embeddings. The store is on the CPU, not open for training,
+ * 8 bits (in the layers; not heads and embeddings). The store is on the CPU, not open for training,
  * and has values (no_packing). The values of a mapped file are copied first. Fails with SES_EARG if no weight
  * is stored in 8 bits, with SES_ENOMEM. */
 bool ses_prune_blocks(ses_store *s, double share, ses_err *e);
