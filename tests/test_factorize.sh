@@ -19,6 +19,17 @@ ok "JSON" exits 0 "$sesame" factorize "$tmp/one" --energy 0.8 --only ffn --json 
 ok "each weight" out_has '"name": "encoder.layer.0.intermediate.dense", "out": 64, "in": 32, "rank": '
 ok "feed-forward only" sh -c "! grep -q attention '$tmp/out'"
 
+# With texts the factors keep the layers' outputs: more energy at the same rank, and without labels.
+cut -f1 "$tmp/train.tsv" >"$tmp/texts.tsv"
+ok "texts" exits 0 "$sesame" factorize "$tmp/one" --rank 4 --data "$tmp/texts.tsv" --task classify --json -o "$tmp/seen"
+kept() { sed 's/.*layer.1.output.dense", "out": 32, "in": 64, "rank": 4, "energy": \([0-9.]*\).*/\1/' "$tmp/out"; }
+seen=$(kept)
+ok "the same without texts" exits 0 "$sesame" factorize "$tmp/one" --rank 4 --json -o "$tmp/unseen"
+ok "texts keep more" above "$seen" "$(awk -v x="$(kept)" 'BEGIN { print x + 0.1 }')"
+ok "eval reads it" exits 0 "$sesame" eval "$tmp/seen" "$tmp/dev.tsv" --task classify --json
+ok "the task of the run" exits 0 "$sesame" factorize "$tmp/one" --energy 0.99 --data "$tmp/train.tsv" --examples 20 \
+    -o "$tmp/some"
+
 # The same predictions at full rank.
 ok "full rank" exits 0 "$sesame" factorize "$tmp/one" --rank 32 --embeddings 28 --even-if-larger -o "$tmp/full"
 "$sesame" predict "$tmp/one" "$tmp/dev.tsv" --task classify | sed 's/, "score.*//' >"$tmp/dense"
@@ -49,6 +60,7 @@ ok "bf16" exits 0 "$sesame" eval "$tmp/tuned" "$tmp/dev.tsv" --task classify --j
 ok "it knows in bf16" above "$(score eval_accuracy "$tmp/out")" 0.95
 
 # Messages.
+"$sesame" quantize "$tmp/one" "$tmp/dense8" --dtype int8 -q
 no() # message, then options after the model
 {
     message=$1
@@ -58,6 +70,7 @@ no() # message, then options after the model
 }
 no "one of --rank" "$tmp/one" -o "$tmp/no"
 no "exclude each other" "$tmp/one" --rank 4 --ratio 0.5 -o "$tmp/no"
+no "--data needs" "$tmp/one" --embeddings 4 --data "$tmp/train.tsv" -o "$tmp/no"
 no "--only needs" "$tmp/one" --embeddings 4 --only ffn -o "$tmp/no"
 no "rank" "$tmp/one" --rank 0 -o "$tmp/no"
 no "ratio" "$tmp/one" --ratio 1.5 -o "$tmp/no"
@@ -69,6 +82,8 @@ no "no weight becomes smaller" "$tmp/one" --rank 32 -o "$tmp/no"
 no "already contains a model" "$tmp/one" --rank 4 -o "$tmp/half"
 no "factorized already" "$tmp/half" --rank 4 -o "$tmp/no"
 no "its layers share their weights" tests/golden/albert-classify --rank 4 -o "$tmp/no"
+no "missing.tsv" "$tmp/one" --rank 4 --data "$tmp/missing.tsv" --task classify -o "$tmp/no"
+no "int8 weights" "$tmp/dense8" --rank 4 --data "$tmp/train.tsv" --task classify -o "$tmp/no"
 ok "nothing was written" test ! -e "$tmp/no"
 ok "overwrite" exits 0 "$sesame" factorize "$tmp/one" --rank 4 --overwrite -o "$tmp/ffn"
 

@@ -86,6 +86,35 @@ static void low_rank(const ses_kernels *k)
     CHECK(!ses_svd(k, w, ROWS, COLS, COLS + 1, value, left, right, &e));
 }
 
+/* The error of rank 3 on inputs is the least one. */
+static void weighted(const ses_kernels *k, const ses_json *all, int64_t rows, int64_t cols)
+{
+    enum { RANK = 3, WIDE = 12, INPUTS = WIDE + 5 };
+    double w[WIDE * WIDE], x[INPUTS * WIDE], s[WIDE * WIDE], energy[WIDE], left[WIDE * WIDE],
+        right[WIDE * WIDE], sum = 0, expected[2] = { 0 }, error = 0, kept = 0;
+    ses_err e = { 0 };
+    char key[24];
+    for (int64_t i = 0; i < rows * cols; i++) w[i] = element(i / cols, i % cols);
+    for (int64_t i = 0; i < (cols + 5) * cols; i++) x[i] = pow(element(i / cols, i % cols), 2);
+    for (int64_t i = 0; i < cols * cols; i++) {
+        s[i] = 0;
+        for (int64_t r = 0; r < cols + 5; r++) s[i] += x[r * cols + i / cols] * x[r * cols + i % cols];
+    }
+    snprintf(key, sizeof key, "%dx%d", (int)rows, (int)cols);
+    for (size_t i = 0; i < 2; i++) CHECK(ses_json_real(ses_json_at(ses_json_get(all, key), i), &expected[i]));
+    CHECK_MSG(ses_svd_weighted(k, w, s, rows, cols, RANK, energy, &sum, left, right, &e), "%s", e.msg);
+    for (int64_t i = 0; i < rows; i++) /* w becomes the difference */
+        for (int64_t j = 0; j < cols; j++)
+            for (int64_t r = 0; r < RANK; r++) w[i * cols + j] -= left[r * rows + i] * right[r * cols + j];
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t a = 0; a < cols; a++)
+            for (int64_t b = 0; b < cols; b++) error += w[i * cols + a] * s[a * cols + b] * w[i * cols + b];
+    for (int64_t r = 0; r < RANK; r++) kept += energy[r];
+    CHECK_MSG(fabs(error / expected[0] - 1) < 1e-6, "%s: %.12g, expected %.12g", key, error, expected[0]);
+    CHECK_MSG(fabs(sum / expected[1] - 1) < 1e-9 && fabs((sum - kept) / expected[0] - 1) < 1e-6,
+              "%s: %.12g, %.12g", key, sum, kept);
+}
+
 int main(void)
 {
     ses_err e = { 0 };
@@ -98,6 +127,10 @@ int main(void)
     check_values(&k, all, 40, 24);
     check_values(&ref, all, 24, 24);
     low_rank(&k);
+    all = ses_json_get(ses_json_root(doc), "weighted");
+    weighted(&k, all, 6, 9);
+    weighted(&k, all, 12, 7);
+    weighted(&ref, all, 8, 8);
     ses_json_free(doc);
     return check_report();
 }

@@ -106,7 +106,8 @@ ses_tensor *ses_dense_run_fused(ses_tape *t, const ses_dense d[], int n, ses_ten
     int n_packed = 0, n_i8 = 0; /* number of weights with these properties */
     assert(n <= MAX_FUSED);
     for (int i = 0; i < n; i++) {
-        if (!d[i].w || d[i].first || ses_dense_has_adapter(&d[i]) || !d[i].b != !d[0].b) return NULL;
+        if (!d[i].w || d[i].first || d[i].watch || ses_dense_has_adapter(&d[i]) || !d[i].b != !d[0].b)
+            return NULL;
         w[i] = d[i].w, b[i] = d[i].b;
         n_packed += ses_tape_device(t)->is_host && w[i]->pack;
         n_i8 += ses_tape_device(t)->is_host && ses_pack_dtype(w[i]) == SES_I8;
@@ -145,6 +146,7 @@ static const ses_tensor *input_weight(const ses_dense *d) { return d->first ? d-
 
 ses_tensor *ses_dense_run_first(ses_tape *t, const ses_dense *d, ses_tensor *x)
 {
+    if (d->watch && x) d->watch->see(d->watch->ctx, x);
     if (!d->first) return x;
     if (ses_tape_device(t)->is_host && ses_pack_dtype(d->w) == SES_I8) /* d->w alone reads the product */
         return ses_linear_i8_out(t, x, d->first, NULL, SES_ACT_NONE, SES_OUT_IN);

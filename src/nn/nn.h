@@ -12,6 +12,12 @@
 #include "sesame/model.h"
 #include "store_impl.h"
 
+/* Receives the input of a dense layer, in reals, before each product. */
+typedef struct ses_dense_watch {
+    void (*see)(void *ctx, const ses_tensor *x);
+    void *ctx;
+} ses_dense_watch;
+
 /* A dense layer y = x w' + b, or, factorized, y = x first' w' + b with first [rank, in], w [out, rank]. */
 typedef struct ses_dense {
     ses_tensor *w, *b; /* b NULL: no bias */
@@ -20,6 +26,7 @@ typedef struct ses_dense {
     double lora_scale, lora_dropout;
     ses_tensor *in_gain, *out_gain; /* IA3: factors of inputs [1, in], of outputs [out, 1]; NULL: none */
     ses_tensor *first;              /* NULL: not factorized */
+    const ses_dense_watch *watch;   /* NULL: none */
 } ses_dense;
 
 /* Does an adapter that is not merged change the layer? */
@@ -48,7 +55,7 @@ void ses_dense_add_fused(ses_store *s, ses_dense *const d[], int n, int64_t out,
 ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const char *fmt, ...) SES_PRINTF(4, 5);
 /* act(d(x)) */
 ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act);
-/* x first', the input of the weight d.w; x if d is not factorized. */
+/* x first', the input of the weight d.w; x if d is not factorized. Shows x to the watch. */
 ses_tensor *ses_dense_run_first(ses_tape *t, const ses_dense *d, ses_tensor *x);
 /* Rounds queries, keys and values as int8 attention does, unless it does not support them; dim: head
  * size. Probabilities are not rounded. */

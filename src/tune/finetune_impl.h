@@ -155,6 +155,9 @@ bool ses_exit_training_begin(ses_finetune *f, ses_err *e);
 void ses_exit_training_groups(const ses_finetune *f, ses_optim_options *optim);
 /* Members of the settings that a resumed run shares. */
 void ses_exit_training_put_settings(const ses_finetune *f, ses_json_writer *w);
+/* predictor.c: reads examples without labels, to be freed, and opens the model, which the first prediction
+ * does otherwise. NULL: an error. */
+ses_examples *ses_predictor_prepare(ses_predictor *p, const char *path, ses_err *e);
 
 /* tune_classifier.c: the texts of examples; both texts of a pair are joined by a blank, on mem. */
 bool ses_classifier_texts(const ses_examples *rows, ses_string *text, ses_arena *mem, ses_err *e);

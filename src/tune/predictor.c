@@ -226,6 +226,14 @@ static ses_examples *read_rows(ses_predictor *p, const char *path, bool labels, 
     return NULL;
 }
 
+ses_examples *ses_predictor_prepare(ses_predictor *p, const char *path, ses_err *e)
+{
+    ses_examples *rows = read_rows(p, path, false, e);
+    if (rows && open_model(p, rows, e)) return rows;
+    ses_examples_free(rows);
+    return NULL;
+}
+
 static bool on_batch(void *ctx, int64_t done, int64_t total)
 {
     const ses_predictor *p = ctx;

@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "cli/cmd/convert_model.h"
 #include "cli/command.h"
-#include "cli/compute_args.h"
+#include "cli/train/predictor_args.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
 #include "sesame/sentence.h"
@@ -16,11 +16,11 @@
 #include <string.h>
 
 typedef struct args {
-    int64_t rank, embeddings;
+    ses_predictor_args tune;
+    int64_t rank, embeddings, examples;
     double ratio, energy;
     int only; /* 0: both */
-    int64_t threads;
-    const char *output;
+    const char *data, *output;
     bool even_if_larger, overwrite, json;
 } args;
 
@@ -59,6 +59,22 @@ static const ses_opt opt[] = {
       .max = 1 << 20,
       .value = "R",
       .help = "factorize the token table, with this rank" },
+    { .name = "data",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, data),
+      .value = "FILE",
+      .is_path = true,
+      .help = "texts of the task: factors approximate the outputs of the layers on them, not the weights; "
+              "labels are not read" },
+    { .name = "examples",
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, examples),
+      .def = "512",
+      .min = 1,
+      .max = 1e9,
+      .value = "N",
+      .help = "examples of --data that are read, chosen at random" },
+    SES_OPT_TASK(args, tune.data, false),
     { .name = "output",
       .letter = 'o',
       .type = SES_OPT_TEXT,
@@ -71,12 +87,13 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, even_if_larger),
       .help = "factorize weights that become larger, too" },
-    SES_OPT_THREADS(args, threads),
+    SES_OPT_THREADS(args, tune.compute.threads),
     { .name = "overwrite",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, overwrite),
       .help = "replace a model in the output folder" },
     SES_OPT_JSON(args, json),
+    SES_OPT_INCLUDE(args, tune, ses_predictor_option_table),
 };
 
 /* ---- output ---- */
@@ -232,7 +249,8 @@ static void on_progress(void *ctx, int64_t done, int64_t total)
     ses_progress_show(p, done);
 }
 
-static bool factorize(const ses_call *c, const ses_model *m, ses_factorization *f, ses_err *e)
+static bool factorize(const ses_call *c, const ses_model *m, const ses_input_moments *moments,
+                      ses_factorization *f, ses_err *e)
 {
     const args *a = c->args;
     ses_progress p = ses_progress_start(stderr, &c->err, c->quiet, "Factorizing", 0);
@@ -242,11 +260,32 @@ static bool factorize(const ses_call *c, const ses_model *m, ses_factorization *
                                 .only = (ses_factorize_part)a->only,
                                 .embeddings = a->embeddings,
                                 .even_if_larger = a->even_if_larger,
+                                .moments = moments,
                                 .progress = on_progress,
                                 .progress_ctx = &p };
     bool ok = ses_factorize(f, m, &o, e) || ses_wrap(e, "%s", c->operands[0]);
     ses_progress_end(&p);
     return ok;
+}
+
+/* Runs the model over --data. */
+static bool read_inputs(const ses_call *c, const char *dir, ses_input_moments *moments, ses_err *e)
+{
+    const args *a = c->args;
+    ses_predictor_args tune = a->tune;
+    ses_open_predictor p;
+    tune.compute.device = "cpu";
+    tune.compute.isa = -1; /* the best */
+    bool ok = ses_open_predictor_open(&p, &tune, dir, c, e) &&
+              ses_input_moments_collect(moments, p.predictor, a->data, a->examples, e);
+    ses_open_predictor_free(&p);
+    return ok;
+}
+
+static ses_json_doc *open_stored(const ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    return a->data ? ses_predictor_args_open_stored(&a->tune, c, NULL, e) : NULL;
 }
 
 static bool write_model(const ses_call *c, const char *from, const ses_factorization *f, ses_err *e)
@@ -266,6 +305,7 @@ static bool check_args(const ses_call *c, ses_err *e)
     if (chosen > 1) return ses_fail(e, SES_EUSAGE, "--rank, --ratio and --energy exclude each other");
     if (!chosen && !a->embeddings)
         return ses_fail(e, SES_EUSAGE, "one of --rank, --ratio, --energy and --embeddings is required");
+    if (!chosen && a->data) return ses_fail(e, SES_EUSAGE, "--data needs --rank, --ratio or --energy");
     if (!chosen && a->only) return ses_fail(e, SES_EUSAGE, "--only needs --rank, --ratio or --energy");
     return check_output(a, e);
 }
@@ -274,6 +314,7 @@ static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     ses_factorization f = { 0 };
+    ses_input_moments moments = { 0 };
     if (!check_args(c, e)) return false;
     char *dir = ses_model_resolve(c->operands[0], NULL, e);
     if (!dir) return false;
@@ -284,14 +325,17 @@ static bool run(ses_call *c, ses_err *e)
                         "the folder of its first module",
                         c->operands[0]);
     }
-    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = (int)a->threads }, e);
+    ses_device *dev =
+        ses_device_open("cpu", &(ses_device_options){ .threads = (int)a->tune.compute.threads }, e);
     ses_model *m = dev ? ses_model_open(dir, dev, &(ses_model_options){ .no_packing = true }, e) : NULL;
-    bool ok = m && ses_model_check_finite(m, e) && factorize(c, m, &f, e) && write_model(c, dir, &f, e);
+    bool ok = m && ses_model_check_finite(m, e) && (!a->data || read_inputs(c, dir, &moments, e)) &&
+              factorize(c, m, a->data ? &moments : NULL, &f, e) && write_model(c, dir, &f, e);
     if (ok && a->json)
         ok = print_json(&f, a, c->operands[0], e);
     else if (ok && !c->quiet)
         ok = show(&f, c, a, e);
     ses_factorization_free(&f);
+    ses_input_moments_free(&moments);
     ses_model_free(m);
     ses_device_free(dev);
     ses_free(dir);
@@ -300,6 +344,8 @@ static bool run(ses_call *c, ses_err *e)
 
 static const ses_usage_example examples[] = {
     { "sesame factorize sst2 --ratio 0.5 --output sst2-half", "half of the layers' parameters" },
+    { "sesame factorize sst2 --ratio 0.5 --data SST-2/train.tsv --output sst2-half",
+      "the same, for the inputs that the layers have on these texts" },
     { "sesame factorize sst2 --energy 0.9 --only ffn --output sst2-ffn", "ranks by energy" },
     { "sesame finetune --model sst2-half --task sst2 --train train.tsv --output sst2-tuned",
       "recover the score: both factors are trained" },
@@ -316,6 +362,8 @@ const ses_command ses_command_factorize = {
         "two, [rank, in] and [out, rank], by truncated singular value decomposition. This makes "
         "the layer smaller and faster if the rank is below out in / (out + in); other weights stay dense. "
         "With --embeddings the token table becomes two matrices, too.\n\n"
+        "With --data the factors have the least error of the layers' outputs on these texts, instead of the "
+        "least error of the weights. This keeps far more of the score.\n\n"
         "Every command reads such a model; other programs do not. Fine-tune it afterwards "
         "(sesame finetune --model DIR), with --teacher if the original model is at hand, to recover the "
         "score, then quantize it: both factors become int8. docs/COMPRESSION.md has figures.",
@@ -325,6 +373,7 @@ const ses_command ses_command_factorize = {
     .args_size = sizeof(args),
     .min_operands = 1,
     .max_operands = 1,
+    .open_stored = open_stored,
     .has_model_operand = true,
     .run = run,
 };

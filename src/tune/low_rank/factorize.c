@@ -124,8 +124,8 @@ static double *read_weight(const ses_factorization *f, const ses_factors *x, ses
     return w;
 }
 
-/* The rank, of at most `count` known values. */
-static int64_t choose_rank(const ses_factorize_options *o, const ses_factors *x, const double *value,
+/* The rank; energy [count]: of the parts that are known. */
+static int64_t choose_rank(const ses_factorize_options *o, const ses_factors *x, const double *energy,
                            int64_t count, double all)
 {
     enum { STEP = 8 }; /* products are fastest if the rank is a multiple of it */
@@ -137,19 +137,23 @@ static int64_t choose_rank(const ses_factorize_options *o, const ses_factors *x,
         r = (int64_t)(o->ratio * (double)(x->out * x->in) / (double)(x->out + x->in));
         return r >= 2 * STEP ? r / STEP * STEP : r > 0 ? r : 1;
     }
-    while (r < count && sum < o->energy * all) sum += value[r] * value[r], r++;
-    return sum < o->energy * all * (1 - 1e-12) ? full_rank(x) + 1 : r ? r : 1; /* more than the known ones */
+    while (r < count && sum < o->energy * all) sum += energy[r++];
+    bool enough = sum >= o->energy * all * (1 - 1e-12) || r == full_rank(x);
+    return !enough ? full_rank(x) + 1 : r ? r : 1; /* more than the known ones */
 }
 
-static bool split(ses_factors *x, const double *value, const double *left, const double *right, ses_err *e)
+/* The sum of left[r]' right[r] as factors: both vectors get the same length. */
+static bool split(ses_factors *x, const ses_kernels *k, const double *left, const double *right, ses_err *e)
 {
     x->a = ses_alloc_array((size_t)(x->rank * x->in), sizeof *x->a, e);
     x->b = x->a ? ses_alloc_array((size_t)(x->out * x->rank), sizeof *x->b, e) : NULL;
     if (!x->b) return false;
     for (int64_t r = 0; r < x->rank; r++) {
-        double root = sqrt(value[r]);
-        for (int64_t j = 0; j < x->in; j++) x->a[r * x->in + j] = (ses_real)(root * right[r * x->in + j]);
-        for (int64_t i = 0; i < x->out; i++) x->b[i * x->rank + r] = (ses_real)(root * left[r * x->out + i]);
+        const double *u = left + r * x->out, *v = right + r * x->in;
+        double lu = sqrt(k->dot_double(u, u, x->out)), lv = sqrt(k->dot_double(v, v, x->in));
+        double by = lu > 0 && lv > 0 ? sqrt(lv / lu) : 0;
+        for (int64_t j = 0; by > 0 && j < x->in; j++) x->a[r * x->in + j] = (ses_real)(v[j] / by);
+        for (int64_t i = 0; i < x->out; i++) x->b[i * x->rank + r] = (ses_real)(by * u[i]);
     }
     return true;
 }
@@ -166,25 +170,44 @@ static int64_t values_needed(const ses_factorize_options *o, const ses_factors *
     return most;
 }
 
-static bool factorize_one(const work *j, ses_factors *x, ses_err *e)
+/* left [count, out], right [count, in], energy [count] of w; w is the sum of all parts, *all of energies. */
+static bool decompose(const work *j, const ses_factors *x, const double *w, int64_t count, double *energy,
+                      double *all, double *left, double *right, ses_err *e)
 {
     const ses_kernels *k = &j->f->m->dev->k;
+    const ses_input_moments *moments = x->is_table ? NULL : j->o->moments;
+    if (moments) {
+        double *s = ses_input_moments_of(moments, ses_store_at(j->f->m->store, x->param)->name, x->in, e);
+        bool ok = s && ses_svd_weighted(k, w, s, x->out, x->in, count, energy, all, left, right, e);
+        ses_free(s);
+        return ok;
+    }
+    *all = k->dot_double(w, w, x->out * x->in);
+    if (!ses_svd(k, w, x->out, x->in, count, energy, left, right, e)) return false;
+    for (int64_t r = 0; r < count; r++) {
+        for (int64_t i = 0; i < x->in; i++) right[r * x->in + i] *= energy[r];
+        energy[r] *= energy[r];
+    }
+    return true;
+}
+
+static bool factorize_one(const work *j, ses_factors *x, ses_err *e)
+{
     int64_t count = values_needed(j->o, x);
     if (count < 1) return true;
     size_t c = (size_t)count;
     double *w = read_weight(j->f, x, e),
-           *block = w ? ses_alloc_array(c * (size_t)(x->out + x->in + 1), sizeof *block, e) : NULL,
-           *left = block + c, *right = left + c * (size_t)x->out;
-    bool ok = block && ses_svd(k, w, x->out, x->in, count, block, left, right, e);
-    double all = ok ? k->dot_double(w, w, x->out * x->in) : 0, kept = 0;
-    int64_t rank = ok ? choose_rank(j->o, x, block, count, all) : 0;
+           *energy = w ? ses_alloc_array(c * (size_t)(x->out + x->in + 1), sizeof *energy, e) : NULL,
+           *left = energy + c, *right = left + c * (size_t)x->out, all = 0, kept = 0;
+    bool ok = energy && decompose(j, x, w, count, energy, &all, left, right, e);
+    int64_t rank = ok ? choose_rank(j->o, x, energy, count, all) : 0;
     if (ok && rank <= count) {
         x->rank = rank;
-        for (int64_t r = 0; r < rank; r++) kept += block[r] * block[r];
+        for (int64_t r = 0; r < rank; r++) kept += energy[r];
         x->energy = all > 0 ? fmin(kept / all, 1) : 1;
-        ok = split(x, block, left, right, e);
+        ok = split(x, &j->f->m->dev->k, left, right, e);
     }
-    ses_free(w), ses_free(block);
+    ses_free(w), ses_free(energy);
     return ok || ses_wrap(e, "%s", x->name);
 }
 

@@ -6,7 +6,7 @@
 #ifndef SES_TUNE_FACTORIZE_H
 #define SES_TUNE_FACTORIZE_H
 
-#include "model/model_desc.h"
+#include "input_moments.h"
 
 typedef enum { SES_FACTORIZE_ALL, SES_FACTORIZE_ATTENTION, SES_FACTORIZE_FFN } ses_factorize_part;
 
@@ -18,6 +18,8 @@ typedef struct ses_factorize_options {
     ses_factorize_part only;
     int64_t embeddings;  /* rank of the token table; 0: not factorized */
     bool even_if_larger; /* also where the factors have more parameters than the weight */
+    /* inputs of the layers: energy and error then concern the layers' outputs; NULL: the weights */
+    const ses_input_moments *moments;
     void (*progress)(void *ctx, int64_t done, int64_t total); /* NULL: none */
     void *progress_ctx;
 } ses_factorize_options;
@@ -27,7 +29,7 @@ typedef struct ses_factors {
     size_t param;    /* index of the weight in the model's store */
     int64_t out, in; /* token table: rows, columns */
     int64_t rank;    /* 0: stays dense */
-    double energy;   /* share of the squared singular values that is kept */
+    double energy;   /* share of the squared singular values, or of the outputs' squares, that is kept */
     ses_real *a, *b; /* [rank, in], [out, rank]; NULL: stays dense */
     bool is_table;
 } ses_factors;
