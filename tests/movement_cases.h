@@ -46,8 +46,8 @@ static inline bool step_batch(void *ctx, int64_t epoch, int64_t index, ses_batch
     return true;
 }
 
-/* The largest difference of x [n], on the host, from a tensor of the fixture. */
-static inline double difference(const ses_safetensors *s, const char *test, const char *what,
+/* The largest difference of x [n] from a tensor of the fixture. dev: the device of x; NULL: the host. */
+static inline double difference(const ses_safetensors *s, ses_device *dev, const char *test, const char *what,
                                 const char *name, const ses_real *x, int64_t n)
 {
     char full[256];
@@ -55,10 +55,16 @@ static inline double difference(const ses_safetensors *s, const char *test, cons
     const ses_tensor_entry *t = ses_safetensors_find(s, full);
     if (!CHECK_MSG(t && t->count == n, "%s: %lld elements", full, (long long)n)) return HUGE_VAL;
     float *want = ses_alloc_array((size_t)n, sizeof *want, NULL);
+    ses_real *host = ses_alloc_array((size_t)n, sizeof *host, NULL);
     double off = 0;
     CHECK(ses_tensor_entry_to_f32(t, want, NULL));
-    for (int64_t i = 0; i < n; i++) off = fmax(off, fabs((double)x[i] - (double)want[i]));
+    if (dev)
+        dev->mem->download(dev, host, x, (size_t)n * sizeof *x);
+    else
+        memcpy(host, x, (size_t)n * sizeof *x);
+    for (int64_t i = 0; i < n; i++) off = fmax(off, fabs((double)host[i] - (double)want[i]));
     ses_free(want);
+    ses_free(host);
     return off;
 }
 
@@ -72,25 +78,24 @@ static inline void check_weights_of(const ses_trainer *t, const ses_safetensors 
         if (!ses_model_saved_name(t->o.model, i, name, sizeof name)) continue;
         /* softmax ignores the keys' bias: its gradient is rounding noise, which Adam makes large */
         bool noise = within > 1e-6 && strstr(name, "key.bias");
-        double off = difference(s, test, "weight", name, x->f, ses_count(x));
+        double off = difference(s, t->dev, test, "weight", name, ses_master_data(x), ses_count(x));
         CHECK_MSG(noise || off < within, "%s: %s differs by %g", test, name, off);
         for (size_t g = 0; g < t->pruner->n_groups; g++) {
             const ses_prune_group *p = &t->pruner->group[g];
             if (strcmp(p->name, ses_store_at(store, i)->name)) continue;
-            off = difference(s, test, "mask", name, p->factor, p->n_blocks);
+            off = difference(s, t->dev, test, "mask", name, p->factor, p->n_blocks);
             CHECK_MSG(off == 0, "%s: another mask of %s", test, name);
             if (!p->score) continue;
-            off = difference(s, test, "score", name, p->score->f, p->n_blocks);
+            off = difference(s, t->dev, test, "score", name, ses_master_data(p->score), p->n_blocks);
             CHECK_MSG(off < within, "%s: scores of %s differ by %g", test, name, off);
         }
     }
 }
 
-static inline void test_movement_case(const movement_case *c, double within)
+static inline void test_movement_case(ses_device *dev, const movement_case *c, double within)
 {
     ses_err e = { 0 };
     ses_safetensors *s = ses_safetensors_open("tests/fixtures/movement/steps.safetensors", &e);
-    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2 }, &e);
     ses_model *m = ses_model_open("tests/fixtures/movement", dev, &(ses_model_options){ .train = true }, &e);
     step_batches batches = { .ids = ses_safetensors_find(s, "ids")->data,
                              .labels = ses_safetensors_find(s, "labels")->data };
@@ -123,15 +128,14 @@ static inline void test_movement_case(const movement_case *c, double within)
         kept[i] = (ses_real)ses_trainer_kept(t);
     }
     if (t) {
-        double off = difference(s, c->name, "loss", "", loss, STEPS);
+        double off = difference(s, NULL, c->name, "loss", "", loss, STEPS);
         CHECK_MSG(off < within, "%s: losses differ by %g", c->name, off);
-        off = difference(s, c->name, "kept", "", kept, STEPS);
+        off = difference(s, NULL, c->name, "kept", "", kept, STEPS);
         CHECK_MSG(off < 1e-6, "%s: kept fractions differ by %g", c->name, off);
         check_weights_of(t, s, c->name, within);
     }
     ses_trainer_free(t);
     ses_model_free(m);
-    ses_device_free(dev);
     ses_safetensors_free(s);
 }
 

@@ -68,6 +68,16 @@ refuse '64x64 is larger than' --prune movement --keep 0.5 --block 64x64
 ok "an adapter" exits 3 "$sesame" finetune --model "$tmp/movement" --adapter lora --task classify --train "$tmp/train.tsv" \
     --prune movement --keep 0.5 -o "$tmp/refused"
 ok "an adapter: why" err_has 'an adapter'
+ok "a method" exits 2 "$sesame" finetune --model "$tmp/movement" --method self-training --task classify --train "$tmp/train.tsv" \
+    --prune movement --keep 0.5 -o "$tmp/refused"
+ok "a method: why" err_has 'second run'
+# A sentence encoder keeps its size.
+awk 'BEGIN { print "a\tb\tscore"; for (i = 0; i < 24; i++) print "the film was good\tit was " (i % 2 ? "good" : "bad") "\t" i % 2 }' >"$tmp/pairs.tsv"
+# shellcheck disable=SC2086
+ok "embed" exits 0 "$sesame" finetune $small --task embed --loss cosine --train "$tmp/pairs.tsv" --text a --pair b --label score --epochs 2 \
+    --prune movement --block unit --keep 0.5 -o "$tmp/embed"
+ok "embed: a notice" err_has 'stay in the model'
+ok "embed: opens" exits 0 "$sesame" embed -m "$tmp/embed" "the film"
 # --keep was the name of --keep-checkpoints and still is without --prune.
 # shellcheck disable=SC2086
 ok "--keep 3" exits 0 "$sesame" finetune $tune --keep 3 -o "$tmp/kept"

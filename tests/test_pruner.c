@@ -13,42 +13,62 @@ static char folder[64];
 
 /* ---- kernels ---- */
 
-static void check_grid(ses_exec *x, ses_block_grid g, const ses_kernels *k)
+enum { GRID_MOST = 64 * 80 };
+
+/* Arrays of a test on the device. */
+typedef struct grid_arrays {
+    ses_real *a, *b, *y, *sum, *factor;
+} grid_arrays;
+
+static ses_real *to_device(ses_device *d, const ses_real *x)
 {
-    enum { MOST = 64 * 80 };
-    static ses_real a[MOST], b[MOST], y[MOST], sum[MOST], factor[MOST];
-    static double want[MOST];
+    ses_real *p = d->mem->alloc(d, GRID_MOST * sizeof *x, NULL);
+    d->mem->upload(d, p, x, GRID_MOST * sizeof *x);
+    return p;
+}
+
+static void from_device(ses_device *d, ses_real *x, ses_real *p)
+{
+    d->mem->download(d, x, p, GRID_MOST * sizeof *x);
+    d->mem->free(d, p);
+}
+
+static void check_grid(ses_device *d, ses_block_grid g)
+{
+    static ses_real a[GRID_MOST], b[GRID_MOST], y[GRID_MOST], sum[GRID_MOST], factor[GRID_MOST];
+    static double want[GRID_MOST];
     int64_t across = ses_block_grid_cols(&g), n = across * ses_block_grid_rows(&g);
-    for (int i = 0; i < MOST; i++) {
+    for (int i = 0; i < GRID_MOST; i++) {
         a[i] = (ses_real)sin(i), b[i] = (ses_real)cos(3 * i);
-        y[i] = 7, sum[i] = want[i] = 2, factor[i] = (ses_real)(i % 3);
+        y[i] = 7, sum[i] = 2, want[i] = 2, factor[i] = (ses_real)(i % 3);
     }
     for (int64_t r = 0; r < g.rows; r++)
         for (int64_t c = 0; c < g.cols; c++)
             want[r / g.block_rows * across + c / g.block_cols] +=
                 (double)a[r * g.ld + c] * (double)b[r * g.ld + c];
-    k->block_dot(x, sum, a, b, g);
-    k->block_scale(x, y, a, factor, g);
-    for (int64_t i = 0; i < n; i++) CHECK(fabs((double)sum[i] - want[i]) < 1e-4);
-    for (int64_t i = n; i < MOST; i++) CHECK(sum[i] == 2);
-    for (int64_t i = 0; i < MOST; i++) {
+    grid_arrays x = { to_device(d, a), to_device(d, b), to_device(d, y), to_device(d, sum),
+                      to_device(d, factor) };
+    d->k_f32.block_dot(&d->exec, x.sum, x.a, x.b, g);
+    d->k_f32.block_scale(&d->exec, x.y, x.a, x.factor, g);
+    from_device(d, sum, x.sum), from_device(d, y, x.y);
+    from_device(d, a, x.a), from_device(d, b, x.b), from_device(d, factor, x.factor);
+    for (int64_t i = 0; i < GRID_MOST; i++) CHECK(fabs((double)sum[i] - (i < n ? want[i] : 2)) < 1e-4);
+    for (int64_t i = 0; i < GRID_MOST; i++) {
         int64_t r = i / g.ld, c = i % g.ld;
         bool inside = r < g.rows && c < g.cols;
         CHECK(y[i] == (inside ? a[i] * factor[r / g.block_rows * across + c / g.block_cols] : 7));
     }
 }
 
-static void test_kernels(void)
+/* Kernels and steps on a device. */
+static void test_device(ses_device *d)
 {
     static const ses_block_grid grids[] = { { 64, 64, 64, 32, 32 }, { 33, 70, 71, 32, 32 },
                                             { 17, 5, 5, 1, 4 },     { 9, 80, 80, 1, 1 },
                                             { 40, 20, 60, 1, 20 },  { 40, 70, 70, 40, 1 },
                                             { 1, 1, 1, 1, 1 } };
-    for (int threads = 1; threads < 4; threads++) {
-        ses_device *d = ses_device_open("cpu", &(ses_device_options){ .threads = threads }, NULL);
-        for (size_t i = 0; i < SES_LEN(grids); i++) check_grid(&d->exec, grids[i], &d->k);
-        ses_device_free(d);
-    }
+    for (size_t i = 0; i < SES_LEN(grids); i++) check_grid(d, grids[i]);
+    for (size_t i = 0; i < SES_LEN(movement_cases); i++) test_movement_case(d, &movement_cases[i], 1e-5);
 }
 
 /* ---- the choice ---- */
@@ -318,9 +338,18 @@ int main(void)
     static const char *const models[] = { "bert-classify", "distilbert-classify", "electra-classify",
                                           "gpt2-lm",       "roberta-classify",    "modernbert-masked-lm" };
     snprintf(folder, sizeof folder, "/tmp/sesame-pruner-%d", (int)getpid());
-    test_kernels();
+    for (int threads = 1; threads < 4; threads++) {
+        ses_device *d = ses_device_open("cpu", &(ses_device_options){ .threads = threads }, NULL);
+        test_device(d);
+        ses_device_free(d);
+    }
+    ses_device *gpu = ses_device_open("cuda", NULL, NULL);
+    if (gpu)
+        test_device(gpu);
+    else
+        SKIP("no GPU");
+    ses_device_free(gpu);
     test_choice();
-    for (size_t i = 0; i < SES_LEN(movement_cases); i++) test_movement_case(&movement_cases[i], 1e-5);
     test_resume("movement", "4x4");
     test_resume("magnitude", "1x4");
     test_resume("soft-movement", "row");

@@ -78,6 +78,8 @@ int main(void)
 {
     static const char *const blocks[] = { "8x8", "1x4", "1x1", "row", "column", "unit" };
     for (size_t i = 0; i < SES_LEN(blocks); i++) test_gradients(blocks[i]);
-    for (size_t i = 0; i < SES_LEN(movement_cases); i++) test_movement_case(&movement_cases[i], 1e-6);
+    ses_device *dev = ses_device_open("cpu", NULL, NULL);
+    for (size_t i = 0; i < SES_LEN(movement_cases); i++) test_movement_case(dev, &movement_cases[i], 1e-6);
+    ses_device_free(dev);
     return check_report();
 }

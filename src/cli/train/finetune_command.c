@@ -178,6 +178,11 @@ bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *
 {
     if (a->s.method && a->s.also.n)
         return ses_fail(e, SES_EUSAGE, "--method trains on one data set: give --train once");
+    if (a->s.method && a->s.o.pruning.criterion)
+        return ses_fail(
+            e, SES_EUSAGE,
+            "--prune trains one model, --method %s several or none: prune its result in a second run",
+            a->s.method);
     if (a->s.method && ses_tune_method_find(a->s.method))
         return ses_finetune_by_method(c, a, part, stopped, e);
     if (a->s.method) return ses_finetune_classifier(c, a, part, stopped, e);

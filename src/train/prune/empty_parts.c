@@ -108,7 +108,8 @@ static bool mark_block(const ses_model *m, const unit_block *b, uint8_t *keep, d
 
 static unit_block heads_of(const ses_stack *k, const ses_attn_params *a, int64_t heads)
 {
-    bool fused = !a->key.w && k->c->attention.qkv_layout == SES_QKV_FUSED, pair = a->key.w && !a->value.w;
+    bool one = k->c->attention.qkv_layout != SES_QKV_SEPARATE, pair = one && a->key.w;
+    bool fused = !pair && a->query.w && k->c->attention.qkv_layout == SES_QKV_FUSED;
     return (unit_block){ .first = a->value.w ? &a->value
                                   : pair     ? &a->key
                                   : fused    ? &a->query
@@ -128,7 +129,7 @@ static unit_block heads_of(const ses_stack *k, const ses_attn_params *a, int64_t
 static unit_block rows_of(const ses_stack *k, const ses_layer *l)
 {
     const ses_config *c = k->c;
-    return (unit_block){ .first = &l->up,
+    return (unit_block){ .first = l->up.w ? &l->up : NULL,
                          .gate = l->gate.w ? &l->gate : NULL,
                          .second = &l->down,
                          .parts = c->ffn.fused_gate ? 2 : 1,

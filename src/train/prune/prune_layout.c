@@ -112,7 +112,7 @@ static int fused_parts(const ses_model *m, const ses_tensor *w)
         for (int64_t i = 0; k->layer && i < k->n_unique; i++) {
             const ses_layer *l = &k->layer[i];
             if (w == l->self.query.w) return k->c->attention.qkv_layout == SES_QKV_FUSED ? 3 : 1;
-            if (w == l->cross.key.w) return l->cross.value.w ? 1 : 2;
+            if (w == l->cross.key.w) return k->c->attention.qkv_layout == SES_QKV_SEPARATE ? 1 : 2;
             if (w == l->up.w) return k->c->ffn.fused_gate ? 2 : 1;
         }
     }
@@ -152,19 +152,17 @@ static bool add_matrices(ses_pruner *p, const ses_block_shape *b, ses_err *e)
     return true;
 }
 
-/* Adds n slices of w, each in `units` blocks of outputs or, by_input, of inputs. False: w is not pruned. */
-static bool add_units(const ses_pruner *p, ses_prune_group *g, const ses_tensor *w, int n, int64_t units,
+/* Adds n slices of w, each in `units` blocks of outputs or, by_input, of inputs; none if w is not pruned. */
+static void add_units(const ses_pruner *p, ses_prune_group *g, const ses_tensor *w, int n, int64_t units,
                       bool by_input)
 {
     int64_t i = weight_of(p, w);
-    if (i < 0) return false;
-    for (int k = 0; k < n; k++) {
+    for (int k = 0; i >= 0 && k < n; k++) {
         ses_prune_part whole = part_of(p, (size_t)i, k, n, 0, 0);
         bool out_first = p->weight[i].param->layout == SES_OUT_IN;
         int64_t size = by_input == out_first ? whole.grid.cols : whole.grid.rows;
         add_part(g, part_of(p, (size_t)i, k, n, by_input ? 0 : size / units, by_input ? size / units : 0));
     }
-    return true;
 }
 
 /* The heads of an attention block. */
@@ -173,10 +171,9 @@ static bool add_heads(ses_pruner *p, const ses_attn_params *a, int64_t heads, co
     if (weight_of(p, a->query.w) < 0 || weight_of(p, a->out.w) < 0 || !heads) return true;
     ses_prune_group *g = new_group(p, name, e);
     if (!g) return false;
-    bool separate = a->key.w && a->value.w;
     add_units(p, g, a->query.w, fused_parts(p->model, a->query.w), heads, false);
-    if (a->key.w) add_units(p, g, a->key.w, separate ? 1 : 2, heads, false);
-    if (separate) add_units(p, g, a->value.w, 1, heads, false);
+    add_units(p, g, a->key.w, fused_parts(p->model, a->key.w), heads, false);
+    add_units(p, g, a->value.w, 1, heads, false);
     add_units(p, g, a->out.w, 1, heads, true);
     return true;
 }
