@@ -76,10 +76,13 @@ ok "nothing to resume" exits 3 full -o "$tmp/model" --resume
 
 # Every method makes a model of the small classifier, alone and in int8.
 for name in $(sed -n 's/^SES_COMPRESS("\([a-z0-9-]*\)".*/\1/p' src/cli/compress/compress_methods.def); do
-    [ "$name" = int8 ] || methods=$name,int8
+    case $name in exit) methods=exits,int8,exit ;; int8) methods=int8 ;; *) methods=$name,int8 ;; esac
     ok "$name" exits 0 full -o "$tmp/method-$name" --methods "$methods"
     ok "$name: no failure" sh -c "! grep -h '\"reason\"' $tmp/method-$name/candidates/*.json"
 done
+ok "four ways to leave" test "$(ls "$tmp"/method-exit/candidates/*exit:*.json | wc -l)" = 4
+ok "leave at once" exits 0 full -o "$tmp/method-exit" --resume --methods exits+exit:1
+ok "fewer layers, fewer products" test "$(figure flops_per_token "$tmp/method-exit/candidates/exits+exit:1.json")" = 16384.0
 ok "all default methods" exits 0 full -o "$tmp/default"
 ok "of all kinds" test "$(grep -c '^\[.*times as fast' "$tmp/err")" -ge 6
 
@@ -145,6 +148,8 @@ ok "an unknown method" exits 2 full -o "$tmp/x" --methods studnt:0.5
 ok "is suggested" err_has 'did you mean .student'
 ok "a precision in between" exits 2 full -o "$tmp/x" --methods int8+student:1
 ok "said" err_has 'int8 ends a chain: put it last'
+ok "a rule without exits" exits 2 full -o "$tmp/x" --methods student:1+exit:0.3
+ok "said" err_has 'exit needs exits before it: exits+exit:0.3'
 ok "a value too many" exits 2 full -o "$tmp/x" --methods int8:4
 ok "a value too few" exits 2 full -o "$tmp/x" --methods int8,student+f16
 ok "no model" exits 3 compress "$tmp/none" --task classify -o "$tmp/x"

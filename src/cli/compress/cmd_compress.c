@@ -182,7 +182,7 @@ const ses_command ses_command_compress = {
         "beats (the Pareto front), and writes the best one that loses at most --max-drop to DIR/model. An "
         "encoder without a head for the task is fine-tuned first.\n\n"
         "Methods:\n\n"
-#define SES_COMPRESS(name_, kind_, tasks_, values_, default_, trains_, steps_, summary_) \
+#define SES_COMPRESS(name_, kind_, tasks_, values_, default_, trains_, after_, steps_, summary_) \
     "  " name_ ": " summary_ "\n\n"
 #include "cli/compress/compress_methods.def"
 #undef SES_COMPRESS

@@ -60,13 +60,14 @@ static bool has_head(const ses_class *c, const ses_head *head)
     return false;
 }
 
-/* The key of config.json that has the number of layers; NULL: there is not one. */
-static const char *find_layers_key(const ses_model_desc *d, const ses_json *config, int64_t *layers)
+/* The number of layers; 0: there is not one. */
+static int64_t count_layers(const ses_model_desc *d, const ses_json *config)
 {
+    int64_t n = 0;
     const ses_config_key *k =
         d->encoder_decoder ? NULL
                            : ses_config_key_of(d, config, offsetof(ses_config, layers), SES_KEY_TYPE_INT);
-    return k && ses_json_int(ses_json_get(config, k->key), layers) ? k->key : NULL;
+    return k && ses_json_int(ses_json_get(config, k->key), &n) ? n : 0;
 }
 
 static bool is_quantized(const char *dir)
@@ -93,7 +94,7 @@ static bool read_model(ses_compress *z, ses_err *e)
         char *base = ses_model_base_dir(z->model, NULL, NULL);
         z->is_new = z->task->head && !has_head(class, z->task->head) && !has_head(class, other);
         z->is_stored_smaller = (base && strcmp(base, z->model) != 0) || is_quantized(z->model);
-        z->layers_key = find_layers_key(d, config, &z->layers);
+        z->layers = count_layers(d, config);
         ses_free(base);
     }
     if (ok && z->is_new && !z->a->train)
@@ -162,8 +163,12 @@ static bool open_output(ses_compress *z, ses_err *e)
     if (a->overwrite && ses_path_is_dir(z->root)) ses_dir_remove_all(z->root, NULL);
     if (!ses_dir_make(z->root, e)) return false;
     for (size_t i = 0; i < z->n; i++) {
-        bool given = !i && !z->is_new && !z->is_stored_smaller;
-        z->candidate[i].dir = given ? ses_strdup(z->model, e) : ses_compress_path(z, i, "", e);
+        const ses_candidate *x = &z->candidate[i];
+        bool given = !i && !z->is_new && !z->is_stored_smaller,
+             is_rule = x->method && x->method->kind == SES_COMPRESS_RULE;
+        z->candidate[i].dir = given     ? ses_strdup(z->model, e)
+                              : is_rule ? ses_strdup(z->candidate[x->parent].dir, e)
+                                        : ses_compress_path(z, i, "", e);
         if (!z->candidate[i].dir || (a->resume && !ses_compress_read_candidate(z, i, e))) return false;
         if (given && z->candidate[i].state == SES_CANDIDATE_OPEN) z->candidate[i].state = SES_CANDIDATE_MADE;
     }

@@ -29,7 +29,8 @@ typedef struct ses_compress_args {
 
 typedef enum {
     SES_COMPRESS_TRANSFORM, /* may be followed by other methods */
-    SES_COMPRESS_PRECISION  /* ends a chain */
+    SES_COMPRESS_PRECISION, /* only a rule may follow */
+    SES_COMPRESS_RULE       /* ends a chain: a setting of prediction, the model stays the same */
 } ses_compress_kind;
 
 /* A line of compress_methods.def. */
@@ -40,6 +41,7 @@ typedef struct ses_compress_method {
     const char *values; /* default values of its parameter, ',' between; NULL: it has no parameter */
     bool is_default;    /* used without --methods */
     bool trains;        /* needs --data */
+    const char *after;  /* RULE: a method that its chain must contain; else NULL */
     const char *steps;  /* commands, ';' between: see compress_steps.c */
     const char *summary;
 } ses_compress_method;
@@ -88,7 +90,6 @@ typedef struct ses_compress {
     const char *metric;
     bool lower_is_better, in_percent;
     int64_t layers;         /* layers of the model */
-    const char *layers_key; /* key of config.json; NULL: cannot be changed */
     bool is_new;            /* the model has no head for the task: the original is fine-tuned first */
     bool is_stored_smaller; /* the model is an adapter or quantized: the original is its f32 form */
     ses_candidate *candidate;
@@ -103,6 +104,8 @@ typedef struct ses_compress {
 
 /* compress_methods.c */
 const ses_compress_method *ses_compress_method_at(size_t i); /* NULL past the last */
+/* The rule by which the texts of a candidate leave early, in buf; NULL: none. */
+const char *ses_compress_rule_of(const ses_candidate *x, char *buf, size_t size);
 /* Makes the candidates of --methods. */
 bool ses_compress_choose_methods(ses_compress *z, ses_err *e);
 /* Adds the chain "A:VALUE+B" and its beginnings, unless they exist. *index: of the last one; may be NULL. */

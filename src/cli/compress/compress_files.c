@@ -105,7 +105,7 @@ static void read_commands(const ses_json *list, ses_buf *out)
     }
 }
 
-/* A failed candidate is tried again. */
+/* A failed candidate is tried again; its reason stays until then. */
 bool ses_compress_read_candidate(ses_compress *z, size_t i, ses_err *e)
 {
     ses_candidate *x = &z->candidate[i];
@@ -116,6 +116,8 @@ bool ses_compress_read_candidate(ses_compress *z, size_t i, ses_err *e)
     const char *state = ses_json_string(ses_json_get(root, "state"), NULL), *name,
                *note = ses_json_string(ses_json_get(root, "energy_note"), NULL);
     const char *machine = ses_json_string(ses_json_get(root, "machine"), NULL);
+    const char *why = ses_json_string(ses_json_get(root, "reason"), NULL);
+    if (why) snprintf(x->reason, sizeof x->reason, "%s", why);
     bool finished = state && !strcmp(state, "measured"),
          measured = finished && machine && !strcmp(machine, z->machine); /* else it is measured again */
     if ((finished || (state && !strcmp(state, "made"))) && ses_path_is_dir(x->dir)) {
@@ -180,6 +182,7 @@ static void put_chain(const ses_compress *z, size_t i, ses_buf *out)
 static void put_card(const ses_compress *z, ses_buf *out)
 {
     const ses_candidate *x = &z->candidate[z->chosen], *o = &z->candidate[0];
+    char rule[80];
     ses_buf_appendf(out,
                     "\n## Compression\n\nMade from %s by `%s`: the form %s of %zu, the one with the least %s "
                     "that loses at most %g points.\n\n",
@@ -197,6 +200,8 @@ static void put_card(const ses_compress *z, ses_buf *out)
         1e-6 * o->cost.bytes, 1e-6 * x->cost.bytes);
     put_chain(z, z->chosen, out);
     ses_buf_puts(out, "```\n");
+    if (ses_compress_rule_of(x, rule, sizeof rule))
+        ses_buf_appendf(out, "\nThe figures are with `--exit %s`: give it to every command.\n", rule);
 }
 
 static bool write_card(const ses_compress *z, const char *dir, ses_err *e)

@@ -156,6 +156,11 @@ static bool begin(workshop *s, size_t i, ses_err *e)
         show(s, x);
         return ses_compress_write_candidate(s->z, i, e);
     }
+    if (x->method && x->method->kind == SES_COMPRESS_RULE) { /* the model of its parent */
+        x->state = SES_CANDIDATE_MADE;
+        s->done++;
+        return ses_compress_write_candidate(s->z, i, e);
+    }
     *j = (job){ .candidate = i, .at = x->commands.data, .start = ses_seconds() };
     if (!start(s, j, e)) return false;
     s->n_jobs++;
@@ -238,7 +243,8 @@ static bool run(workshop *s, bool *stopped, ses_err *e)
         bool late = a->budget > 0 && ses_seconds() - s->start > 60 * a->budget;
         size_t i = s->z->n;
         if (ses_train_monitor_should_stop()) stop_jobs(s);
-        if (ok && !s->stopping && (!late || !s->done) && s->n_jobs < (size_t)a->jobs) i = next(s);
+        if (ok && !s->stopping && s->n_jobs < (size_t)a->jobs) i = next(s);
+        if (i && late) i = s->z->n; /* the original is always made */
         if (i < s->z->n) {
             ok = begin(s, i, e);
             if (!ok) stop_jobs(s);
@@ -263,7 +269,7 @@ bool ses_compress_make(ses_compress *z, bool *stopped, ses_err *e)
     bool ok = run(&s, stopped, e);
     ses_progress_end(&s.line);
     for (size_t i = 0; ok && !*stopped && i < z->n; i++)
-        if (z->candidate[i].state == SES_CANDIDATE_OPEN)
+        if (z->candidate[i].state == SES_CANDIDATE_OPEN && !*z->candidate[i].reason)
             snprintf(z->candidate[i].reason, sizeof z->candidate[i].reason,
                      "not made: --budget was used up; --resume continues");
     return ok;

@@ -145,13 +145,15 @@ static bool evaluate(const ses_compress *z, ses_predictor *p, result *r, ses_err
         const ses_score *s = &report.scores.item[i];
         if (!strcmp(s->name, z->metric)) r->score = s->value, r->low = s->low, r->high = s->high;
     }
+    if (ok && report.mean_layers > 0) r->flops *= report.mean_layers / (double)report.n_layers;
     ses_eval_report_free(&report);
     return ok && (isfinite(r->score) || ses_fail(e, SES_EARG, "%s: no score %s", z->a->eval, z->metric));
 }
 
+/* A rule may follow a precision. */
 static bool ends_in_precision(const ses_candidate *x)
 {
-    return x->method && x->method->kind == SES_COMPRESS_PRECISION;
+    return x->method && x->method->kind != SES_COMPRESS_TRANSFORM;
 }
 
 /* The memory of the model comes first: the evaluation keeps all outputs. */
@@ -163,14 +165,14 @@ static void measure_score(const ses_compress *z, size_t candidate, result *r)
     if (ok) count(dir, b.dev, r);
     double before = status_bytes("VmRSS");
     reset_peak();
-    ses_predictor *p = ok ? ses_test_bench_predictor(&b, dir, &r->why) : NULL;
+    ses_predictor *p = ok ? ses_test_bench_predictor(&b, candidate, &r->why) : NULL;
     ok = p && ses_test_bench_visit(&b, p, &r->why);
     r->memory = status_bytes("VmHWM") - before;
     const char *device = z->a->tune.compute.device;
     if (ok && strcmp(device, "cpu") &&
         !ends_in_precision(&z->candidate[candidate])) { /* f32 there as here, to the last digits */
         ses_predictor_free(p);
-        ok = (p = ses_test_bench_move(&b, dir, &r->why)) != NULL;
+        ok = (p = ses_test_bench_move(&b, candidate, &r->why)) != NULL;
     }
     r->ok = ok && evaluate(z, p, r, &r->why);
     ses_predictor_free(p);
@@ -179,12 +181,11 @@ static void measure_score(const ses_compress *z, size_t candidate, result *r)
 
 static void measure_times(const ses_compress *z, size_t candidate, result *r)
 {
-    const char *dir = z->candidate[candidate].dir;
     ses_test_bench b;
     ses_predictor *p = NULL, *original = NULL;
-    bool ok = ses_test_bench_open(&b, z, &r->why) &&
-              (original = ses_test_bench_predictor(&b, z->candidate[0].dir, &r->why)) != NULL;
-    if (ok && candidate) ok = (p = ses_test_bench_predictor(&b, dir, &r->why)) != NULL;
+    bool ok =
+        ses_test_bench_open(&b, z, &r->why) && (original = ses_test_bench_predictor(&b, 0, &r->why)) != NULL;
+    if (ok && candidate) ok = (p = ses_test_bench_predictor(&b, candidate, &r->why)) != NULL;
     r->ok = ok && ses_test_bench_time(&b, original, p, (size_t)z->a->rounds, &r->timing, &r->why);
     ses_predictor_free(p);
     ses_predictor_free(original);

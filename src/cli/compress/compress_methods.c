@@ -10,8 +10,8 @@
 #include <string.h>
 
 static const ses_compress_method methods[] = {
-#define SES_COMPRESS(name_, kind_, tasks_, values_, default_, trains_, steps_, summary_) \
-    { name_, SES_COMPRESS_##kind_, tasks_, values_, default_, trains_, steps_, summary_ },
+#define SES_COMPRESS(name_, kind_, tasks_, values_, default_, trains_, after_, steps_, summary_) \
+    { name_, SES_COMPRESS_##kind_, tasks_, values_, default_, trains_, after_, steps_, summary_ },
 #include "compress_methods.def"
 #undef SES_COMPRESS
 };
@@ -52,6 +52,14 @@ static size_t find_candidate(const ses_compress *z, const char *name, size_t n)
     return i;
 }
 
+/* Whether a chain has this method. */
+static bool contains(const ses_compress *z, size_t i, const char *method)
+{
+    for (; i; i = z->candidate[i].parent)
+        if (!strcmp(z->candidate[i].method->name, method)) return true;
+    return false;
+}
+
 /* A new candidate: the chain of n bytes, whose last method is `link`. */
 static bool add(ses_compress *z, const char *chain, size_t n, const char *link, size_t parent, ses_err *e)
 {
@@ -60,9 +68,12 @@ static bool add(ses_compress *z, const char *chain, size_t n, const char *link, 
     const ses_compress_method *m = find(link, name, e);
     if (!m) return false;
     const ses_candidate *before = &z->candidate[parent];
-    if (before->method && before->method->kind == SES_COMPRESS_PRECISION)
+    if (before->method && before->method->kind > SES_COMPRESS_TRANSFORM && before->method->kind >= m->kind)
         return ses_fail(e, SES_EUSAGE, "%.*s: %s ends a chain: put it last", (int)n, chain,
                         before->method->name);
+    if (m->after && !contains(z, parent, m->after))
+        return ses_fail(e, SES_EUSAGE, "%.*s: %s needs %s before it: %s+%.*s", (int)n, chain, m->name,
+                        m->after, m->after, (int)len, link);
     if ((name < len) != (m->values != NULL))
         return ses_fail(e, SES_EUSAGE,
                         m->values ? "%.*s: %s needs a value here, as %s:%.*s"
@@ -111,6 +122,7 @@ static bool add_entry(ses_compress *z, ses_string entry, ses_err *e)
     ses_string v;
     for (size_t i = 0; i < SES_LEN(methods); i++)
         if (ses_equal(entry.p, entry.n, methods[i].name)) m = &methods[i];
+    if (m && m->kind == SES_COMPRESS_RULE) return true; /* combine adds it */
     if (!m || !m->values) return ses_compress_add_chain(z, entry.p, entry.n, NULL, e);
     for (size_t k = 0; value_at(m->values, k, &v); k++) {
         int n = snprintf(chain, sizeof chain, "%s:%.*s", m->name, (int)v.n, v.p);
@@ -135,6 +147,43 @@ static bool combine(ses_compress *z, ses_err *e)
     return true;
 }
 
+/* Whether --methods, or the default, has a rule by its name alone. */
+static bool wants_rule(const ses_compress *z, const ses_compress_method *m)
+{
+    ses_string entry;
+    if (!z->a->methods) return m->is_default;
+    for (size_t k = 0; value_at(z->a->methods, k, &entry); k++)
+        if (ses_equal(entry.p, entry.n, m->name)) return true;
+    return false;
+}
+
+/* The rules, with all of their values, after the chains they fit. */
+static bool add_rules(ses_compress *z, ses_err *e)
+{
+    for (size_t r = 0; r < SES_LEN(methods); r++) {
+        const ses_compress_method *m = &methods[r];
+        size_t n = z->n;
+        ses_string v;
+        if (m->kind != SES_COMPRESS_RULE || !wants_rule(z, m)) continue;
+        for (size_t i = 1; i < n; i++)
+            for (size_t k = 0; contains(z, i, m->after) && value_at(m->values, k, &v); k++) {
+                char chain[2 * MAX_NAME];
+                if (z->candidate[i].method->kind == SES_COMPRESS_RULE) continue;
+                int len =
+                    snprintf(chain, sizeof chain, "%s+%s:%.*s", z->candidate[i].name, m->name, (int)v.n, v.p);
+                if (!ses_compress_add_chain(z, chain, (size_t)len, NULL, e)) return false;
+            }
+    }
+    return true;
+}
+
+const char *ses_compress_rule_of(const ses_candidate *x, char *buf, size_t size)
+{
+    if (!x->method || x->method->kind != SES_COMPRESS_RULE) return NULL;
+    snprintf(buf, size, "entropy:%s", x->value);
+    return buf;
+}
+
 bool ses_compress_choose_methods(ses_compress *z, ses_err *e)
 {
     ses_string entry;
@@ -150,5 +199,5 @@ bool ses_compress_choose_methods(ses_compress *z, ses_err *e)
             return false;
     for (size_t k = 0; value_at(z->a->methods, k, &entry); k++)
         if (!add_entry(z, entry, e)) return ses_wrap(e, "--methods");
-    return combine(z, e) || ses_wrap(e, "--methods");
+    return (combine(z, e) && add_rules(z, e)) || ses_wrap(e, "--methods");
 }

@@ -163,6 +163,7 @@ static bool put_plot(const ses_compress *z, ses_report *r, ses_err *e)
 
 static void put_choice(const ses_compress *z, ses_report *r)
 {
+    char rule[80];
     const ses_candidate *x = &z->candidate[z->chosen];
     const char *unit = z->lower_is_better ? "%" : z->a->max_drop == 1 ? "point" : "points";
     bool comparable = !isnan(ses_compress_cost_of(z, &z->candidate[0]));
@@ -175,6 +176,10 @@ static void put_choice(const ses_compress *z, ses_report *r)
     else
         ses_report_note(r, "%s/model is %s: the least %s of the candidates that lose at most %g %s.",
                         z->a->output, x->name, BY[z->a->by], z->a->max_drop, unit);
+    if (ses_compress_rule_of(x, rule, sizeof rule))
+        ses_report_note(
+            r, "The figures are with --exit %s, which is not part of the model: give it to every command.",
+            rule);
 }
 
 /* Chains that begin with a failed candidate are counted with it. */

@@ -2,10 +2,9 @@
  *   {in}          folder of the model that the method changes
  *   {out}         folder of the result; {out1}, {out2}: of earlier steps
  *   {original}    folder of the model that is compressed: the teacher
- *   {data}        the file of --data
+ *   {data}, {eval} the files of --data and --eval
  *   {value}       the parameter; {1-value}: 1 less the parameter
  *   {layers}      number of layers: the parameter, below 1 as a part of the model's layers
- *   {layers-key}  their name in config.json
  *   {task}        options of task and data, without a file
  *   {training}    the same with --train and the options of training */
 #include "compress.h"
@@ -39,6 +38,7 @@ static bool put_layers(const step *s, ses_buf *out, ses_err *e)
 {
     double v, all = (double)s->z->layers;
     if (!parse_value(s, &v, e)) return false;
+    if (!s->z->layers) return ses_fail(e, SES_EUNSUPPORTED, "this model has no single number of layers");
     double n = v < 1 ? fmax(1, rint(v * all)) : v;
     if (n != rint(n) || n > all || (n == all && v < 1) || (n >= all && all > 0))
         return ses_fail(e, SES_EUNSUPPORTED, "%s layers of %g: expected fewer, or a part below 1",
@@ -66,18 +66,16 @@ static bool put_word(const step *s, const char *word, size_t n, ses_buf *out, se
     if (ses_equal(word, n, "out")) return put_folder(s, true, s->is_last ? 0 : s->number, out, e);
     if (n == 4 && !strncmp(word, "out", 3)) return put_folder(s, true, (size_t)(word[3] - '0'), out, e);
     if (ses_equal(word, n, "layers")) return put_layers(s, out, e);
-    if (ses_equal(word, n, "layers-key") && !s->z->layers_key)
-        return ses_fail(e, SES_EUNSUPPORTED, "this architecture has no single number of layers");
     if (ses_equal(word, n, "1-value")) {
         if (!parse_value(s, &v, e)) return false;
         ses_buf_appendf(out, "%.6g", 1 - v);
         return true;
     }
-    const char *text = ses_equal(word, n, "original")     ? s->z->candidate[0].dir
-                       : ses_equal(word, n, "data")       ? s->z->a->train
-                       : ses_equal(word, n, "value")      ? s->x->value
-                       : ses_equal(word, n, "layers-key") ? s->z->layers_key
-                                                          : NULL;
+    const char *text = ses_equal(word, n, "original") ? s->z->candidate[0].dir
+                       : ses_equal(word, n, "data")   ? s->z->a->train
+                       : ses_equal(word, n, "eval")   ? s->z->a->eval
+                       : ses_equal(word, n, "value")  ? s->x->value
+                                                      : NULL;
     if (!text)
         return ses_fail(e, SES_EARG, "method %s: unknown word {%.*s}", s->x->method->name, (int)n, word);
     ses_buf_puts(out, text);

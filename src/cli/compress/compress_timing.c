@@ -41,24 +41,27 @@ void ses_test_bench_close(ses_test_bench *b)
     ses_device_free(b->dev);
 }
 
-ses_predictor *ses_test_bench_predictor(const ses_test_bench *b, const char *dir, ses_err *e)
+ses_predictor *ses_test_bench_predictor(const ses_test_bench *b, size_t candidate, ses_err *e)
 {
     const ses_predictor_args *a = &b->z->a->tune;
+    const ses_candidate *x = &b->z->candidate[candidate];
+    char rule[80];
     ses_predictor_options o = { .data = a->data,
                                 .task = a->task,
                                 .bootstrap = a->bootstrap.resamples,
                                 .confidence = a->bootstrap.confidence,
                                 .seed = b->z->a->seed };
-    return ses_predictor_open(dir, &o, b->dev, e);
+    o.exit = ses_compress_rule_of(x, rule, sizeof rule);
+    return ses_predictor_open(x->dir, &o, b->dev, e);
 }
 
-ses_predictor *ses_test_bench_move(ses_test_bench *b, const char *dir, ses_err *e)
+ses_predictor *ses_test_bench_move(ses_test_bench *b, size_t candidate, ses_err *e)
 {
     ses_device_options d = ses_compute_device_options(&b->z->a->tune.compute);
     d.dtype = SES_F32;
     ses_device_free(b->dev);
     b->dev = ses_device_open(b->z->a->tune.compute.device, &d, e);
-    return b->dev ? ses_test_bench_predictor(b, dir, e) : NULL;
+    return b->dev ? ses_test_bench_predictor(b, candidate, e) : NULL;
 }
 
 /* ---- one call ---- */

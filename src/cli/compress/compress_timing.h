@@ -21,9 +21,9 @@ typedef struct ses_timing {
 /* Opens the CPU and reads the texts. Close it also after a failure. */
 bool ses_test_bench_open(ses_test_bench *b, const ses_compress *z, ses_err *e);
 void ses_test_bench_close(ses_test_bench *b);
-ses_predictor *ses_test_bench_predictor(const ses_test_bench *b, const char *dir, ses_err *e);
+ses_predictor *ses_test_bench_predictor(const ses_test_bench *b, size_t candidate, ses_err *e);
 /* The same on the device of --device, which replaces the CPU; predictors there must be freed before. */
-ses_predictor *ses_test_bench_move(ses_test_bench *b, const char *dir, ses_err *e);
+ses_predictor *ses_test_bench_move(ses_test_bench *b, size_t candidate, ses_err *e);
 /* Predicts some texts, one at a time and all at once. */
 bool ses_test_bench_visit(const ses_test_bench *b, ses_predictor *p, ses_err *e);
 /* Alternates between the two models; p NULL: the original alone, with ratios 1. */
