@@ -128,22 +128,14 @@ static bool check_data(const ses_compress *z, ses_err *e)
 
 static bool describe(ses_compress *z, ses_err *e)
 {
-    const ses_command *cmd = z->c->command;
-    ses_buf line = { 0 };
-    ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
+    const ses_command_fact model = { .name = "model", .text = z->model };
+    ses_command_text t;
     snprintf(z->machine, sizeof z->machine, "%s, %s, threads: %d", ses_machine_detect().cpu,
              ses_isa_name(ses_compute_isa(&z->a->tune.compute)), ses_compute_threads(&z->a->tune.compute));
-    ses_call_put_line(z->c, &line);
-    ses_json_begin_object(w);
-    ses_json_member_string(w, "model", z->model);
-    ses_options_put_members(cmd->opt, cmd->n_opt, z->a, w);
-    ses_json_end_object(w);
-    z->settings = ses_json_writer_take(w, NULL, e);
-    z->command = ses_buf_ok(&line, e) ? ses_strdup(line.data, e) : NULL;
-    ses_json_writer_free(w);
-    ses_buf_free(&line);
-    return z->settings && z->command;
+    if (!ses_command_text_with_facts(z->c, &model, 1, &t, e)) return false;
+    z->settings = t.options;
+    z->command = t.line;
+    return true;
 }
 
 static bool open_output(ses_compress *z, ses_err *e)

@@ -63,16 +63,6 @@ void ses_command_text_free(ses_command_text *t)
     *t = (ses_command_text){ 0 };
 }
 
-void ses_call_put_line(const ses_call *c, ses_buf *out)
-{
-    ses_buf_appendf(out, "sesame %s", c->command->name);
-    for (int i = 0; i < c->n_operands; i++) {
-        ses_buf_put(out, ' ');
-        ses_shell_word_put(out, c->operands[i], strlen(c->operands[i]));
-    }
-    ses_options_put_command_line(c->command->opt, c->command->n_opt, c->args, out);
-}
-
 /* *equal: the values have the same JSON text; NULL is null. */
 static bool compare(const ses_json *a, const ses_json *b, bool *equal, ses_err *e)
 {

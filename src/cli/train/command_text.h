@@ -20,8 +20,6 @@ typedef struct ses_command_fact {
 bool ses_command_text_with_facts(const ses_call *c, const ses_command_fact *fact, size_t n,
                                  ses_command_text *out, ses_err *e);
 void ses_command_text_free(ses_command_text *t);
-/* Appends the line of a call, with its operands. */
-void ses_call_put_line(const ses_call *c, ses_buf *out);
 
 /* Whether results in dir of an earlier call can be used: its settings `was` equal the JSON object `now`,
  * except for the members in `ignored`, '|' between. The message ends with `hint`. */
