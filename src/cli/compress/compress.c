@@ -70,6 +70,15 @@ static int64_t count_layers(const ses_model_desc *d, const ses_json *config)
     return k && ses_json_int(ses_json_get(config, k->key), &n) ? n : 0;
 }
 
+/* Whether the head of the task has one output: scores of labels, not starts and ends of answers. */
+static bool has_scores(const ses_model_desc *d, const ses_head *head)
+{
+    for (size_t i = 0; head && i < d->n_classes; i++)
+        for (size_t k = 0; k < SES_LEN(d->class[i].head) && d->class[i].head[k].head; k++)
+            if (d->class[i].head[k].head == head) return *d->class[i].head[k].output != 0;
+    return false;
+}
+
 static bool is_quantized(const char *dir)
 {
     char *path = ses_path_join(dir, "model.sesame-int8", NULL);
@@ -95,6 +104,7 @@ static bool read_model(ses_compress *z, ses_err *e)
         z->is_new = z->task->head && !has_head(class, z->task->head) && !has_head(class, other);
         z->is_stored_smaller = (base && strcmp(base, z->model) != 0) || is_quantized(z->model);
         z->layers = count_layers(d, config);
+        z->teaches_scores = has_scores(d, z->task->head);
         ses_free(base);
     }
     if (ok && z->is_new && !z->a->train)

@@ -90,6 +90,7 @@ typedef struct ses_compress {
     const char *metric;
     bool lower_is_better, in_percent;
     int64_t layers;         /* layers of the model */
+    bool teaches_scores;    /* the head of the task has scores that a student can learn */
     bool is_new;            /* the model has no head for the task: the original is fine-tuned first */
     bool is_stored_smaller; /* the model is an adapter or quantized: the original is its f32 form */
     ses_candidate *candidate;

@@ -5,7 +5,9 @@
  *   {data}, {eval} the files of --data and --eval
  *   {value}       the parameter; {1-value}: 1 less the parameter
  *   {layers}      number of layers: the parameter, below 1 as a part of the model's layers
+ *   {loss}        after --teacher: weights of the loss; nothing if the defaults fit the task
  *   {task}        options of task and data, without a file
+ *   {device}      --device of training
  *   {training}    the same with --train and the options of training */
 #include "compress.h"
 
@@ -115,6 +117,15 @@ static bool put_token(const step *s, const char *token, size_t n, ses_buf *out, 
 {
     ses_buf word = { 0 };
     bool ok = true;
+    if (ses_equal(token, n, "{loss}")) { /* without scores of the teacher: its last hidden states */
+        if (!s->z->teaches_scores) ses_buf_puts(out, " --soft-weight 0 --hard-weight 1 --cosine-weight 1");
+        return true;
+    }
+    if (ses_equal(token, n, "{device}")) {
+        const char *device = s->z->a->tune.compute.device;
+        if (strcmp(device, "cpu") != 0) put_option(out, "device", device);
+        return true;
+    }
     if (ses_equal(token, n, "{task}")) return put_task(s->z, out), true;
     if (ses_equal(token, n, "{training}")) return put_training(s->z, out), true;
     for (size_t i = 0; ok && i < n;) {
