@@ -18,11 +18,11 @@ static void train(const char *base, const char *from, const char *to, const char
     ses_err e = { 0 };
     double apart;
     char out[64];
-    ses_lora lora = { .rank = 3, .alpha = 6, .targets = targets };
-    if (!targets) lora = (ses_lora){ .rank = 50 }; /* not used: the adapter has its own */
-    ses_model *m =
-        ses_model_open(targets ? base : from, dev,
-                       &(ses_model_options){ .train = true, .new_heads = true, .lora = &lora }, &e);
+    ses_adapter_options lora = { .rank = 3, .alpha = 6, .targets = targets };
+    if (!targets) lora = (ses_adapter_options){ .rank = 50 }; /* not used: the adapter has its own */
+    ses_model *m = ses_model_open(
+        targets ? base : from, dev,
+        &(ses_model_options){ .train = true, .new_heads = true, .adapter_options = &lora }, &e);
     if (!CHECK_MSG(m, "%s", e.msg)) return;
     CHECK_MSG(pass(m, from, targets != NULL, &apart, &e) && apart == 0, "apart %g %s", apart, e.msg);
     ses_optim_options options;
@@ -109,14 +109,18 @@ static void refuse_config(const char *config, ses_device *dev, const char *messa
 static void refusals(ses_device *dev)
 {
     const char *bert = "tests/fixtures/adapters/bert/base", *adapter = "tests/fixtures/adapters/bert/adapter";
-    ses_lora wrong = { .rank = 2, .alpha = 4, .targets = "query,keys" }, fine = { .rank = 2, .alpha = 4 };
-    refuse_open(bert, &(ses_model_options){ .train = true, .lora = &wrong }, dev,
+    ses_adapter_options wrong = { .rank = 2, .alpha = 4, .targets = "query,keys" },
+                        fine = { .rank = 2, .alpha = 4 };
+    refuse_open(bert, &(ses_model_options){ .train = true, .adapter_options = &wrong }, dev,
                 "no LoRA target is called \"keys\"; choose from query, key, value, dense");
-    refuse_open(adapter, &(ses_model_options){ .lora = &fine }, dev, "set train");
-    refuse_open(adapter, &(ses_model_options){ .train = true, .lora = &(ses_lora){ .dropout = 1 } }, dev,
-                "dropout 1, expected a rate from 0 to below 1");
-    refuse_open(bert, &(ses_model_options){ .train = true, .lora = &(ses_lora){ .alpha = 1 } }, dev,
-                "rank 0");
+    refuse_open(adapter, &(ses_model_options){ .adapter_options = &fine }, dev, "set train");
+    refuse_open(
+        adapter,
+        &(ses_model_options){ .train = true, .adapter_options = &(ses_adapter_options){ .dropout = 1 } }, dev,
+        "dropout 1, expected a rate from 0 to below 1");
+    refuse_open(
+        bert, &(ses_model_options){ .train = true, .adapter_options = &(ses_adapter_options){ .alpha = 1 } },
+        dev, "rank 0");
     refuse_open(adapter, &(ses_model_options){ .base = "tests/fixtures/adapters/gpt2/base" }, dev, "");
     refuse_config("{\"peft_type\": \"OFT\"}", dev, "\"peft_type\" is \"OFT\", expected one of LORA, IA3");
     refuse_config("{\"peft_type\": \"LORA\", \"use_dora\": true}", dev, "\"use_dora\" is true");

@@ -73,7 +73,8 @@ static void round_trip(const char *from, ses_device *dev)
     size_t n = 0, m = 0;
     ses_adapter_options any = { .kind = "lora" }; /* the folder has its own kind */
     ses_model *model = ses_model_open(
-        from, dev, &(ses_model_options){ .train = true, .lora = &any, .class_name = class_of(from) }, &e);
+        from, dev,
+        &(ses_model_options){ .train = true, .adapter_options = &any, .class_name = class_of(from) }, &e);
     snprintf(out, sizeof out, "%s/again", tmp);
     CHECK_MSG(model &&
                   ses_model_save(model, out, &(ses_save_options){ .dtype = SES_F32, .overwrite = true }, &e),
@@ -116,7 +117,9 @@ static void train(const kind_case *c, const char *base, const char *from, const 
     double apart;
     char out[64];
     bool renamed = c->is_hub && !c->o.kind; /* heads of adapter-hub's classes get transformers' names */
-    ses_model_options o = { .train = true, .new_heads = true, .lora = &c->o, .class_name = class_of(to) };
+    ses_model_options o = {
+        .train = true, .new_heads = true, .adapter_options = &c->o, .class_name = class_of(to)
+    };
     ses_model *m = ses_model_open(c->o.kind && !c->is_hub ? base : from, dev, &o, &e);
     if (!CHECK_MSG(m, "%s", e.msg)) return;
     if (c->o.kind && !c->is_hub)

@@ -16,7 +16,7 @@ static void make_adapter(const char *base, const char *name, const char *kind, u
     ses_adapter_options adapter = {
         .rank = 2, .alpha = 4, .kind = kind, .virtual_tokens = 3, .reduction = 4
     };
-    ses_model_options o = { .train = true, .lora = &adapter };
+    ses_model_options o = { .train = true, .adapter_options = &adapter };
     ses_model *m = dev ? ses_model_open(tmp_path(base), dev, &o, &e) : NULL;
     if (!CHECK_MSG(m, "%s", e.msg)) exit(check_report());
     ses_store *s = ses_model_store(m);

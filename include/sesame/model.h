@@ -55,7 +55,6 @@ typedef struct ses_adapter_options {
     double reduction;      /* bottleneck: hidden size / units of its hidden layer */
     const char *placement; /* bottleneck: "seq" (Pfeiffer), "double" (Houlsby), "parallel"; NULL: "seq" */
 } ses_adapter_options;
-typedef ses_adapter_options ses_lora; /* its former name */
 
 typedef struct ses_model_options {
     const char *class_name; /* "BertForMaskedLM"; NULL: from config.json */
@@ -69,10 +68,10 @@ typedef struct ses_model_options {
     const ses_json *config; /* replaces the folder's config.json; must outlive the model */
     bool new_heads;         /* head parameters that the file lacks in this shape are initialized at random */
     const ses_adapter_options
-        *lora;        /* with train: only an adapter and the head are trained; needed while opening. Of an
+        *adapter_options; /* with train: only an adapter and the head are trained; needed while opening. Of an
                              * adapter folder: its adapter is trained further, with its own settings; only
                              * the dropout is used */
-    const char *base; /* base model of an adapter folder, instead of the one it names */
+    const char *base;     /* base model of an adapter folder, instead of the one it names */
     /* A model of the same weights (of the base model, for an adapter folder) on the same device: parameters
      * that both have and no adapter changes use its memory. It must not be trained, must have no adapter and
      * must outlive the new model. */

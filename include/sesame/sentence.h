@@ -24,8 +24,8 @@ typedef struct ses_sentence_options {
     bool train, check_only, no_packing; /* see ses_model_options */
     uint64_t seed;
     const ses_json *config; /* without a folder: a model of this config.json with random weights */
-    const ses_lora *lora;   /* see ses_model_options */
-    const char *base;       /* see ses_model_options */
+    const ses_adapter_options *adapter_options; /* see ses_model_options */
+    const char *base;                           /* see ses_model_options */
     /* A loaded model to share instead of loading the folder's, with or without a head; it must outlive the
      * encoder. NULL: load. */
     const ses_model *model;

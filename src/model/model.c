@@ -178,8 +178,8 @@ ses_model *ses_model_new(const ses_json *config, ses_device *dev, const ses_mode
     ses_model *m = ses_alloc(sizeof *m, e);
     if (!m) return NULL;
     m->dev = dev;
-    if (o.lora) ses_fail(e, SES_EARG, "an adapter needs pretrained weights");
-    if (!o.lora && ses_model_declare(m, config, &o, e) && init_random(m, &o, e)) return m;
+    if (o.adapter_options) ses_fail(e, SES_EARG, "an adapter needs pretrained weights");
+    if (!o.adapter_options && ses_model_declare(m, config, &o, e) && init_random(m, &o, e)) return m;
     ses_model_free(m);
     return NULL;
 }
@@ -187,7 +187,7 @@ ses_model *ses_model_new(const ses_json *config, ses_device *dev, const ses_mode
 /* Further adapters, after the folder's own. */
 static bool add_adapters(ses_model *m, const ses_model_options *o, ses_err *e)
 {
-    if (o->n_adapters && o->lora)
+    if (o->n_adapters && o->adapter_options)
         return ses_fail(e, SES_EARG, "%s: one adapter can be trained, not %zu", m->dir, o->n_adapters + 1);
     for (size_t i = 0; i < o->n_adapters; i++) {
         char *dir = ses_model_resolve(o->adapters[i], NULL, e);
@@ -203,18 +203,19 @@ static bool add_adapters(ses_model *m, const ses_model_options *o, ses_err *e)
 static bool open_adapter(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e)
 {
     bool has_adapter = ses_model_is_adapter(dir);
-    if (!has_adapter && !o->lora) return add_adapters(m, o, e);
-    if (o->lora && (!o->train || o->random_init))
+    if (!has_adapter && !o->adapter_options) return add_adapters(m, o, e);
+    if (o->adapter_options && (!o->train || o->random_init))
         return ses_fail(e, SES_EARG,
                         "%s: an adapter is trained for pretrained weights: set train, and not random_init",
                         dir);
-    if (o->lora && has_adapter)
-        m->adapter = ses_adapter_continue(dir, o->base, o->lora->dropout, e);
+    if (o->adapter_options && has_adapter)
+        m->adapter = ses_adapter_continue(dir, o->base, o->adapter_options->dropout, e);
     else
-        m->adapter = o->lora ? ses_adapter_new(o->lora, dir, e) : ses_adapter_open(dir, o->base, e);
+        m->adapter = o->adapter_options ? ses_adapter_new(o->adapter_options, dir, e)
+                                        : ses_adapter_open(dir, o->base, e);
     if (!m->adapter) return false;
     if (!add_adapters(m, o, e)) return false;
-    const char *unmerged = o->train && !o->lora ? ses_adapter_unmerged(m->adapter) : NULL;
+    const char *unmerged = o->train && !o->adapter_options ? ses_adapter_unmerged(m->adapter) : NULL;
     if (unmerged)
         return ses_fail(
             e, SES_EUNSUPPORTED,

@@ -133,7 +133,7 @@ static bool open_model(ses_sentence *s, ses_device *dev, const ses_sentence_opti
                             .check_only = o->check_only,
                             .no_packing = o->no_packing,
                             .seed = o->seed,
-                            .lora = o->lora,
+                            .adapter_options = o->adapter_options,
                             .base = o->base };
     if (s->dir) s->model_dir = path && *path ? ses_path_join(s->dir, path, e) : ses_strdup(s->dir, e);
     if (s->dir && !s->model_dir) return false;

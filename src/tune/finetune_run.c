@@ -294,7 +294,7 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_options *o = &f->o;
     ses_finetuner_options t = ses_finetuner_options_from(&o->task, f->task, &f->spec);
-    t.lora = ses_transfer_adapter(&o->transfer, &f->adapter);
+    t.adapter_options = ses_transfer_adapter(&o->transfer, &f->adapter);
     t.model = o->open_model;
     const ses_json *config = ses_finetune_base_config(f);
     const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);

@@ -111,7 +111,7 @@ static ses_finetuner *make(const ses_finetuner_options *o, ses_device *dev, ses_
     t->task = o->task;
     t->settings = o->settings;
     t->base = o->base;
-    t->lora = o->lora;
+    t->adapter_options = o->adapter_options;
     t->adapters = o->adapters, t->n_adapters = o->n_adapters;
     t->model = o->model;
     t->borrows_model = o->model != NULL;
@@ -300,7 +300,7 @@ static bool open_model(ses_finetuner *t, const char *dir, bool train, uint64_t s
         .pooling = t->settings.pooling, .train = train, .seed = seed, .config = config
     };
     s.max_tokens = t->settings.max_length;
-    o.base = s.base = t->base, o.lora = s.lora = t->lora;
+    o.base = s.base = t->base, o.adapter_options = s.adapter_options = t->adapter_options;
     o.adapters = t->adapters, o.n_adapters = t->n_adapters;
     if (!t->task->head && t->n_adapters)
         return ses_fail(e, SES_EUNSUPPORTED, "a sentence encoder has one adapter, not %zu",

@@ -61,8 +61,8 @@ void ses_finetune_outputs_free(ses_finetune_outputs *o); /* zeroes it */
 typedef struct ses_finetuner_options {
     const ses_finetune_task *task;
     ses_finetune_task_options settings; /* resolved: max_length 0 is the model's, metrics are set */
-    const char *base;            /* base model of an adapter folder, if not the one it names; or NULL */
-    const ses_lora *lora;        /* train an adapter; or NULL */
+    const char *base; /* base model of an adapter folder, if not the one it names; or NULL */
+    const ses_adapter_options *adapter_options; /* train an adapter; or NULL */
     ses_model *model;            /* an open model, borrowed, instead of one to be opened; or NULL */
     const char *const *adapters; /* further adapter folders; n_adapters of them */
     size_t n_adapters;
@@ -72,7 +72,7 @@ typedef struct ses_finetuner {
     const ses_finetune_task *task;
     ses_finetune_task_options settings;
     const char *base;
-    const ses_lora *lora;
+    const ses_adapter_options *adapter_options;
     const char *const *adapters; /* while the model is opened */
     size_t n_adapters;
     bool unlabeled;   /* the examples have no labels and no target texts */

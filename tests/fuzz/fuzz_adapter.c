@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     /* the base model is given, or found by the config */
     ses_adapter_options lora = { .rank = 2 }; /* trained further */
     ses_model_options o = { .check_only = true, .base = n % 2 ? NULL : base };
-    if (n % 4 > 1) o.train = true, o.lora = &lora;
+    if (n % 4 > 1) o.train = true, o.adapter_options = &lora;
     ses_model *m = ses_model_open(dir, dev, &o, &e);
     MUST((m != NULL) == (e.code == SES_OK));
     ses_model_free(m);
