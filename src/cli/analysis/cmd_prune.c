@@ -18,7 +18,7 @@ typedef struct args {
     double ffn;
     int64_t multiple;
     int order, scope;
-    bool has_ffn, fill;
+    bool has_ffn, fill, no_score;
 } args;
 
 static const ses_opt opt[] = {
@@ -55,6 +55,10 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, fill),
       .help = "write zeros at full size instead of smaller weights, for libraries that cannot read these" },
+    { .name = "no-score",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, no_score),
+      .help = "with --output: do not evaluate --data before and after" },
     { .name = "scope",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, scope),
@@ -229,7 +233,8 @@ static bool read_options(const args *a, const ses_call *c, ses_pruner_options *o
                                .multiple = a->multiple,
                                .max_examples = ranked->examples,
                                .form = a->fill ? SES_REDUCED_FILLED : SES_REDUCED_SMALL,
-                               .overwrite = a->analysis.overwrite };
+                               .overwrite = a->analysis.overwrite,
+                               .no_score = a->no_score };
     if (ranked->heads && !strcmp(ranked->heads, "rank"))
         return ses_fail(e, SES_EUSAGE,
                         "--heads needs a value with --output: the part of the heads to remove");

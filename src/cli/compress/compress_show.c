@@ -100,7 +100,7 @@ static void put_costs(const ses_compress *z, ses_report *r)
             : ses_figure_cell(t, "%s", ses_grouped_text(b, (int64_t)x->cost.parameters));
         isnan(x->cost.flops) ? ses_figure_cell(t, "-") : ses_figure_cell(t, "%.3g", 1e-6 * x->cost.flops);
         put_joules(x, t);
-        x->commands.len ? ses_figure_cell(t, "%s", ses_elapsed_text(a, x->seconds)) : ses_figure_cell(t, "-");
+        x->seconds > 0 ? ses_figure_cell(t, "%s", ses_elapsed_text(a, x->seconds)) : ses_figure_cell(t, "-");
     }
 }
 

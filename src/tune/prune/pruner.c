@@ -171,7 +171,7 @@ static ses_pruner_figures figures_of(const ses_model *m)
 /* Evaluates a model on the data, with the tuner of the first. */
 static bool evaluate(pruner *p, ses_model *m, double *score, ses_err *e)
 {
-    if (!p->predictor) return true;
+    if (!p->predictor || p->o->no_score) return true;
     ses_finetuner *t = p->predictor->tuner;
     ses_finetune_outputs out = { 0 };
     ses_eval_report report = { 0 };

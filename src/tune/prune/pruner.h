@@ -29,6 +29,7 @@ typedef struct ses_pruner_options {
     int64_t max_examples; /* sequences that importance is computed from, drawn at random; 0: all */
     ses_reduced_form form;
     bool overwrite;
+    bool no_score; /* do not evaluate the model on data before and after */
 } ses_pruner_options;
 
 /* Size and score of a model. */

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The measured fronts of docs/COMPRESSION.md: SST-2, CoNLL-2003 and SQuAD on the bundled encoder.
-#     sh docs/recipes/compression.sh OUT [TASK...]         DATA: folder of the data sets (data)
+#     sh docs/recipes/compression-fronts.sh OUT [TASK...]         DATA: folder of the data sets (data)
 # Writes OUT/TASK/ with compress.json, compress.svg, compress.html and the chosen model; a repeated call continues. The options
 # in OPTIONS are added: OPTIONS="--device cuda --dtype bf16 --jobs 6 --make-only" trains on a GPU, a second call without
 # --make-only measures on the CPU. Variables: MODEL (sesame-small), METHODS, TEXTS and ROUNDS of the timing. Run it from the source folder.
