@@ -300,7 +300,8 @@ static void refused(const char *message, ses_pruning_options o, bool lora)
     run_prepare(&r, 1, NULL);
     if (lora) {
         ses_model_free(r.model);
-        ses_model_options with = { .train = true, .lora = &(ses_lora){ .rank = 2, .alpha = 4 } };
+        const ses_adapter_options two = { .rank = 2, .alpha = 4 };
+        ses_model_options with = { .train = true, .adapter_options = &two };
         r.o.model = r.model = ses_model_open("tests/golden/bert-classify", r.dev, &with, &e);
         if (!CHECK_MSG(r.model, "%s", e.msg)) return;
     }
