@@ -32,6 +32,9 @@ left=$(member heads_left "$tmp/units/all_results.json") rows=$(member ffn_rows_l
 ok "units: heads are removed" test "$left" = 2
 ok "units: rows are removed" test "$rows" = 32
 ok "units: config.json has the heads" grep -q pruned_heads "$tmp/units/config.json"
+ok "units: the card names the key" grep -q 'transformers do not: `pruned_heads` in config.json' "$tmp/units/README.md"
+ok "units: the card's library" grep -qx 'library_name: sesame' "$tmp/units/README.md"
+ok "units: no pipeline of transformers" sh -c "! grep -q 'from transformers' '$tmp/units/README.md'"
 ok "units: a smaller file" test "$(wc -c <"$tmp/units/model.safetensors")" -lt "$(wc -c <"$tmp/movement/model.safetensors")"
 # shellcheck disable=SC2086
 ok "a teacher" exits 0 "$sesame" finetune $tune --prune movement --block 8x8 --keep 0.5 --teacher "$tmp/movement" -o "$tmp/taught"
@@ -83,6 +86,10 @@ ok "embed: opens" exits 0 "$sesame" embed -m "$tmp/embed" "the film"
 ok "--keep 3" exits 0 "$sesame" finetune $tune --keep 3 -o "$tmp/kept"
 # shellcheck disable=SC2012
 ok "three checkpoints" test "$(ls -d "$tmp/kept"/checkpoint-* | wc -l)" -ge 3
+
+# Without pruning, transformers reads the folder.
+ok "the card's library" grep -qx 'library_name: transformers' "$tmp/kept/README.md"
+ok "a pipeline of transformers" grep -q 'from transformers' "$tmp/kept/README.md"
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -6,13 +6,14 @@
 #include "base/number_text.h"
 #include "hub/card.h"
 #include "hub/hub_name.h"
+#include "io/safetensors_impl.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_LABELS = 40, MAX_MATRIX = 12 };
+enum { MAX_LABELS = 40, MAX_MATRIX = 12, MAX_CONFIG = 16 << 20 };
 
 static const struct {
     const ses_head *head;
@@ -50,16 +51,39 @@ static void put_row(ses_buf *b, const char *name, const char *value)
     ses_buf_puts(b, " |\n");
 }
 
+/* ---- the form of the weights ---- */
+
+/* Lists what transformers cannot read of the saved model: the int8 file, and keys of config.json that change
+ * the shapes of weights. An adapter has no config.json of its own. */
+static bool list_own_forms(const char *dir, ses_buf *out, ses_err *e)
+{
+    static const char *const keys[] = { "pruned_heads", "sesame_ffn_widths", "sesame_low_rank" };
+    char *path = ses_path_join(dir, "config.json", e);
+    bool there = path && ses_path_exists(path);
+    ses_json_doc *doc = there ? ses_json_load_object(path, MAX_CONFIG, e) : NULL;
+    ses_free(path);
+    if (!doc) return path && !there;
+    const ses_json *c = ses_json_root(doc);
+    const ses_json *quant = ses_json_get(c, "quantization_config");
+    const char *method = ses_json_string(ses_json_get(quant, "quant_method"), NULL);
+    if (method && !strcmp(method, SES_INT8_EXT)) ses_buf_puts(out, "`model." SES_INT8_EXT "`");
+    for (size_t i = 0; i < SES_LEN(keys); i++)
+        if (ses_json_len(ses_json_get(c, keys[i])))
+            ses_buf_appendf(out, "%s`%s` in config.json", out->len ? ", " : "", keys[i]);
+    ses_json_free(doc);
+    return ses_buf_ok(out, e);
+}
+
 /* ---- metadata ---- */
 
-static void put_metadata(ses_buf *b, const ses_finetune *f)
+static void put_metadata(ses_buf *b, const ses_finetune *f, bool own_form)
 {
     const ses_finetune_options *o = &f->o;
     const ses_scores *s = &f->report.scores;
     size_t use = find_use(f->task->head);
     const char *task = use < SES_LEN(uses) ? uses[use].pipeline : f->task->name;
     ses_buf_appendf(b, "---\nlibrary_name: %s\npipeline_tag: %s\ntags:\n- sesame\n- %s\n",
-                    f->tuner->classifier ? "sesame" : "transformers", task, f->task->name);
+                    f->tuner->classifier || own_form ? "sesame" : "transformers", task, f->task->name);
     ses_buf_appendf(b, "co2_eq_emissions:\n  emissions: %.6g\n  source: ",
                     1000 * ses_energy_co2(&f->log.energy, &f->log.options.energy)); /* grams */
     ses_card_put_yaml(b, f->log.energy.source);
@@ -218,7 +242,8 @@ static void put_training(ses_buf *b, const ses_finetune *f)
     put_cost(b, f);
 }
 
-static void put_usage(ses_buf *b, const ses_finetune *f)
+/* forms: of list_own_forms. */
+static void put_usage(ses_buf *b, const ses_finetune *f, const ses_buf *forms)
 {
     char usage[200];
     ses_finetune_usage(f, "FOLDER", usage, sizeof usage);
@@ -226,7 +251,10 @@ static void put_usage(ses_buf *b, const ses_finetune *f)
     if (f->tuner->classifier) return;
     size_t use = find_use(f->task->head);
     bool plain = f->o.transfer.adapter == SES_ADAPT_NONE && f->o.transfer.head == SES_HEAD_DEFAULT;
-    if (f->task->head == &ses_head_masked_lm)
+    if (forms->len)
+        ses_buf_appendf(b, "\nSesame reads this folder, current versions of transformers do not: %s.\n",
+                        forms->data);
+    else if (f->task->head == &ses_head_masked_lm)
         ses_buf_puts(b, "\nThis folder is a masked language model that answers the pattern of patterns.json: "
                         "`sesame` classifies with it, transformers opens the language model.\n");
     else if (plain && use < SES_LEN(uses) && f->task->head != &ses_head_multiple_choice)
@@ -251,8 +279,9 @@ static void put_kind(ses_buf *b, const ses_finetune *f)
 
 bool ses_model_card_write(const ses_finetune *f, const char *dir, ses_err *e)
 {
-    ses_buf b = { 0 };
-    put_metadata(&b, f);
+    ses_buf b = { 0 }, forms = { 0 };
+    if (!list_own_forms(dir, &forms, e)) return ses_buf_free(&forms), false;
+    put_metadata(&b, f, forms.len > 0);
     ses_buf_puts(&b, "# ");
     ses_card_put_cell(&b, ses_path_name_of(f->o.run.output).s);
     put_kind(&b, f);
@@ -260,10 +289,11 @@ bool ses_model_card_write(const ses_finetune *f, const char *dir, ses_err *e)
     put_scores(&b, f);
     put_matrix(&b, f);
     f->tuner->classifier ? put_classifier(&b, f) : put_training(&b, f);
-    put_usage(&b, f);
+    put_usage(&b, f, &forms);
     char *path = ses_path_join(dir, "README.md", e);
     bool ok = path && ses_buf_ok(&b, e) && ses_file_write(path, b.data, b.len, false, e);
     ses_free(path);
+    ses_buf_free(&forms);
     ses_buf_free(&b);
     return ok;
 }
