@@ -92,9 +92,7 @@ static bool check_exit(const eval_args *a, bool direct, ses_err *e)
     const char *exit = a->predictor.exit;
     if (exit && direct)
         return ses_fail(e, SES_EUSAGE, "--exit does not apply to --task %s", a->predictor.data.task);
-    if ((a->curve.svg || a->curve.html) && !ses_exit_curve_requested(exit))
-        return ses_fail(e, SES_EUSAGE, "--svg and --html need --exit curve");
-    return true;
+    return ses_exit_curve_args_check(&a->curve, exit, e);
 }
 
 /* A task file: *done, and whether it succeeded; else *done is false. */
