@@ -115,6 +115,28 @@ gives 2 prune "$tmp/bert-classify" "$tmp/labels.tsv" --heads --ffn 0.5
 err_has '--ffn requires --output DIR'
 gives 2 prune "$tmp/bert-classify" "$tmp/labels.tsv" --heads 0.5 -o "$tmp/x"
 err_has 'the data are --data FILE'
+for option in '--keep 0.5' '--step 0.2' '--html x.html' '--svg x.svg' '--fraction 0.3' '--write x'; do
+    # shellcheck disable=SC2086  # a name and a value
+    gives 2 prune "$tmp/bert-classify" --heads 0.5 --data "$tmp/labels.tsv" $option -o "$tmp/x"
+    err_has "${option%% *} belongs to --heads without --output"
+done
+for option in text label pair; do
+    name=$option-column
+    [ $option = text ] && name=column
+    gives 2 prune "$tmp/bert-classify" --heads 0.5 --data "$tmp/labels.tsv" --$name text -o "$tmp/x"
+    err_has "--$name belongs to --heads without --output: use --$option COLUMN"
+done
+for option in '--scope layer' '--layers-from bottom' '--multiple 8' '--task classify' '--text text' --no-score --fill; do
+    # shellcheck disable=SC2086
+    gives 2 prune "$tmp/bert-classify" "$tmp/labels.tsv" --heads $option
+    err_has "${option%% *} requires --output DIR"
+done
+gives 2 prune "$tmp/bert-classify" --layers 1 --task classify -o "$tmp/x"
+err_has '--task has no effect without --data FILE'
+gives 2 prune "$tmp/bert-classify" --heads 0.5 --data "$tmp/labels.tsv" --layers-from bottom -o "$tmp/x"
+err_has '--layers-from has no effect without --layers N'
+gives 2 prune "$tmp/bert-classify" --heads 0.5 --data "$tmp/labels.tsv" --multiple 8 -o "$tmp/x"
+err_has '--multiple has no effect without --ffn X'
 gives 2 prune "$tmp/bert-classify" --layers 1 -o "$tmp/even"
 err_has 'exists: --overwrite'
 gives 2 prune "$tmp/bert-masked-lm" --heads 0.5 --data "$tmp/labels.tsv" -o "$tmp/x"
