@@ -76,6 +76,10 @@ no "rank" "$tmp/one" --rank 0 -o "$tmp/no"
 no "ratio" "$tmp/one" --ratio 1.5 -o "$tmp/no"
 no "energy" "$tmp/one" --energy 0 -o "$tmp/no"
 no "output" "$tmp/one" --rank 4
+no "--examples has no effect without --data FILE" "$tmp/one" --rank 4 --examples 10 -o "$tmp/no"
+no "--task has no effect without --data FILE" "$tmp/one" --rank 4 --task classify -o "$tmp/no"
+no "--text has no effect without --data FILE" "$tmp/one" --rank 4 --text sentence -o "$tmp/no"
+no "is the folder of the model" "$tmp/one" --rank 4 --overwrite -o "$tmp/one/"
 code_of=3
 no "expected at most 32" "$tmp/one" --rank 33 -o "$tmp/no"
 no "no weight becomes smaller" "$tmp/one" --rank 32 -o "$tmp/no"
