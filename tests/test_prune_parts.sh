@@ -41,6 +41,16 @@ for model in bert roberta distilbert electra gpt2; do
     that "$model: --fill computes the same" '[ "$(label_scores "$tmp/$model-small" | tr -dc "0-9.,A-Z_" | sed "s/\([0-9]\.[0-9]\{4\}\)[0-9]*/\1/g")" = \
         "$(label_scores "$tmp/$model-fill" | tr -dc "0-9.,A-Z_" | sed "s/\([0-9]\.[0-9]\{4\}\)[0-9]*/\1/g")" ]'
 done
+gives 0 prune "$tmp/bert-classify" --heads 0.4 --ffn 0.5 --data "$tmp/labels.tsv" --output "$tmp/fill" --fill --json
+has '"fill": true'
+that 'parameters of the written form' '[ "$(grep -c "\"parameters\": " "$tmp/out")" = 2 ] && [ "$(grep "\"parameters\": " "$tmp/out" | sort -u | wc -l)" = 1 ]'
+that 'heads that are left' '[ "$(grep "\"heads\": " "$tmp/out" | sort -u | wc -l)" = 2 ]'
+mkdir "$tmp/empty"
+gives 0 prune "$tmp/bert-classify" --layers 1 -o "$tmp/empty"
+gives 2 prune "$tmp/bert-classify" --layers 1 -o "$tmp/empty"
+err_has 'exists: --overwrite'
+gives 2 prune "$tmp/empty" --layers 1 -o "$tmp/empty/" --overwrite
+err_has 'is the folder of the model'
 gives 0 prune "$tmp/modernbert-classify-mean" --heads 0.4 --ffn 0.5 --layers 2 --layers-from bottom --data "$tmp/labels.tsv" -o "$tmp/modern"
 has 'layers 3 2 67 %'
 has 'accuracy'

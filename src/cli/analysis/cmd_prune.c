@@ -152,6 +152,7 @@ static bool print_json(const ses_pruner_result *r, const args *a, ses_err *e)
     if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "output", a->output);
+    ses_json_member_bool(w, "fill", a->fill);
     ses_json_member_int(w, "examples", r->examples);
     ses_json_member_string(w, "metric", *r->metric ? r->metric : NULL);
     put_figures(w, "before", &r->before, r->metric);
@@ -198,8 +199,9 @@ static bool print_table(const ses_pruner_result *r, const args *a, const ses_cal
     bool ok = ses_text_table_print(t, stdout, &c->out, 0, e);
     ses_text_table_free(t);
     if (ok && !c->quiet && a->fill)
-        fprintf(stderr, "%s has zeros in place of removed heads and rows: its size is that of %s layers.\n",
-                a->output, x->layers == y->layers ? "all" : "the remaining");
+        fprintf(stderr, "%s has zeros in place of removed heads and rows: parameters, size and GFLOPs are those "
+                        "of whole layers.\n",
+                a->output);
     return ok;
 }
 
