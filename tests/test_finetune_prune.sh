@@ -61,9 +61,21 @@ refuse() # message, options
     ok "refused: $*" exits 2 "$sesame" finetune $tune "$@" -o "$tmp/refused"
     ok "$message" err_has "$message"
 }
-refuse 'keep is a setting of prune' --keep 0.3
-refuse 'block is a setting of prune' --block 8x8
-refuse 'keep is 0' --prune movement
+for option in '--keep 0.3' '--block 8x8' '--score-lr 0.1' '--prune-warmup 5' '--prune-cooldown 5' '--prune-threshold 0.3' '--prune-penalty 2'; do
+    # shellcheck disable=SC2086
+    refuse "${option%% *} has no effect without --prune" $option
+done
+for option in '--score-lr 0.1' '--prune-penalty 2' '--prune-threshold 0.3'; do
+    # shellcheck disable=SC2086
+    refuse "${option%% *} has no effect with --prune magnitude" --prune magnitude --keep 0.5 $option
+done
+for option in '--prune-penalty 2' '--prune-threshold 0.3'; do
+    # shellcheck disable=SC2086
+    refuse "${option%% *} has no effect with --prune movement" --prune movement --keep 0.5 $option
+done
+refuse '--keep X is required' --prune movement
+refuse '--keep X is required' --prune magnitude
+refuse '--prune and --exits frozen exclude each other' --prune movement --keep 0.5 --exits frozen
 refuse 'keep is 2' --prune movement --keep 2
 refuse 'unknown criterion of prune "moving"' --prune moving --keep 0.5
 refuse '"0x8" is neither a size' --prune movement --keep 0.5 --block 0x8
