@@ -84,6 +84,11 @@ ok "no layers" sh -c "! grep -q layers '$tmp/out'"
 ok "table" exits 0 "$sesame" predict "$tmp/joint" "$tmp/dev.tsv" --exit layer:2 --keep csv
 ok "its column" out_has '^sentence,label,.*layers'
 
+ok "info" exits 0 "$sesame" info "$tmp/frozen"
+ok "its exits" out_has '^Exits  *after layers 1, 3 (linear)$'
+ok "info as JSON" exits 0 "$sesame" info "$tmp/frozen" --json
+ok "its members" sh -c "tr -d ' \n' <'$tmp/out' | grep -q '\"exits\":{\"head\":\"linear\",\"layers\":\[1,3\]}'"
+
 # ---- the curve ----
 
 ok "curve" exits 0 "$sesame" eval "$tmp/joint" "$tmp/dev.tsv" --exit curve --svg "$tmp/c.svg" --html "$tmp/c.html"

@@ -59,6 +59,11 @@ ok "it still knows" above "$(score eval_accuracy "$tmp/out")" 0.95
 ok "bf16" exits 0 "$sesame" eval "$tmp/tuned" "$tmp/dev.tsv" --task classify --json --dtype bf16
 ok "it knows in bf16" above "$(score eval_accuracy "$tmp/out")" 0.95
 
+ok "info" exits 0 "$sesame" info "$tmp/half"
+ok "its ranks" out_has '^Low rank  *[0-9]* weights of rank [0-9]*'
+ok "info as JSON" exits 0 "$sesame" info "$tmp/half" --json
+ok "its members" out_has '"largest_rank": [1-9]'
+
 # Messages.
 "$sesame" quantize "$tmp/one" "$tmp/dense8" --dtype int8 -q
 no() # message, then options after the model

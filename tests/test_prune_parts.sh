@@ -86,6 +86,14 @@ gives 0 text-classification -m "$tmp/int8" 'w5 w9'
 gives 0 text-classification -m "$tmp/uneven" 'w5 w9' --dtype bf16
 gives 0 prune "$tmp/int8" --heads 0.3 --ffn 0.5 --data "$tmp/labels.tsv" -o "$tmp/again"
 gives 0 info "$tmp/again"
+has 'Heads by layer: '
+has 'Feed-forward widths by layer: '
+gives 0 info "$tmp/uneven" --json
+widths=$(tr -d '\n ' <"$tmp/uneven/config.json" | sed 's/.*"sesame_ffn_widths":\[\([0-9,]*\)\].*/\1/')
+that 'info: the widths of config.json' 'tr -d "\n " <"$tmp/out" | grep -qF "\"feed_forward_by_layer\":[$widths]"'
+that 'info: all heads are there' '! grep -q heads_by_layer "$tmp/out"'
+gives 0 info "$tmp/bert-classify" --json
+that 'info: a plain model has no such members' '! grep -q "by_layer\|exits\|low_rank" "$tmp/out"'
 gives 0 finetune --model "$tmp/again" --task classify --train "$tmp/three.tsv" --epochs 1 --output "$tmp/tuned"
 config_has tuned '"sesame_ffn_widths":['
 config_has tuned '"pruned_heads":{'
