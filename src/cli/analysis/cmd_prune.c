@@ -199,8 +199,9 @@ static bool print_table(const ses_pruner_result *r, const args *a, const ses_cal
     bool ok = ses_text_table_print(t, stdout, &c->out, 0, e);
     ses_text_table_free(t);
     if (ok && !c->quiet && a->fill)
-        fprintf(stderr, "%s has zeros in place of removed heads and rows: parameters, size and GFLOPs are those "
-                        "of whole layers.\n",
+        fprintf(stderr,
+                "%s has zeros in place of removed heads and rows: parameters, size and GFLOPs are those "
+                "of whole layers.\n",
                 a->output);
     return ok;
 }
@@ -318,8 +319,8 @@ static bool check_analysis(const args *a, ses_err *e)
                    : ses_option_changed(opt, SES_LEN(opt),
                                         "data|layers|layers-from|fill|no-score|scope|multiple|task", a);
     if (!given)
-        given = ses_option_changed(ses_predictor_option_table.opt, ses_predictor_option_table.n, NULL,
-                                   &a->tune);
+        given =
+            ses_option_changed(ses_predictor_option_table.opt, ses_predictor_option_table.n, NULL, &a->tune);
     return !given || ses_fail(e, SES_EUSAGE, "--%s requires --output DIR", given);
 }
 

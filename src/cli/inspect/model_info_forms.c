@@ -137,7 +137,8 @@ void ses_model_info_put_forms(const ses_model *m, ses_json_writer *w)
             if (!differs(&m->stack[k], r)) continue;
             snprintf(name, sizeof name, "%s%s", k ? "decoder_" : "", rows[r].name);
             ses_json_member_array(w, name);
-            for (int64_t l = 0; l < m->stack[k].depth; l++) ses_json_put_int(w, rows[r].size(&m->stack[k], l));
+            for (int64_t l = 0; l < m->stack[k].depth; l++)
+                ses_json_put_int(w, rows[r].size(&m->stack[k], l));
             ses_json_end_array(w);
         }
     put_exits(w, m);

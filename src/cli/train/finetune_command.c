@@ -104,15 +104,16 @@ static bool check_model(const ses_finetune_args *a, ses_err *e)
             e, SES_EUSAGE,
             "--student-layers and other sizes make a student of the teacher's config: leave out --model, "
             "--config and --embed");
-    return ses_fail(e, SES_EUSAGE,
-                    a->s.o.model || a->s.o.config
-                        ? "--model starts from trained weights, --config and --embed from random ones: set "
-                          "one"
-                    : a->s.teachers.n
-                        ? "--model DIR or --config FILE is required or, with --teacher, --student-layers N of "
-                          "at least 1"
-                        : "--model DIR or --config FILE is required; --model sesame-small is the "
-                          "bundled encoder");
+    return ses_fail(
+        e, SES_EUSAGE,
+        a->s.o.model || a->s.o.config
+            ? "--model starts from trained weights, --config and --embed from random ones: set "
+              "one"
+        : a->s.teachers.n
+            ? "--model DIR or --config FILE is required or, with --teacher, --student-layers N of "
+              "at least 1"
+            : "--model DIR or --config FILE is required; --model sesame-small is the "
+              "bundled encoder");
 }
 
 /* Trains, and shows the result on rank 0. */

@@ -13,7 +13,8 @@ static bool refuse(const ses_opt_table *t, const void *args, const char *names, 
 
 static bool check_pruning(const ses_finetune_args *a, ses_err *e)
 {
-    static const char both[] = "prune-threshold|prune-penalty", all[] = "score-lr|prune-threshold|prune-penalty";
+    static const char both[] = "prune-threshold|prune-penalty",
+                      all[] = "score-lr|prune-threshold|prune-penalty";
     const ses_pruning_options *o = &a->s.o.pruning;
     const ses_opt_table *t = &ses_pruning_option_table;
     if (!o->criterion && o->keep >= 1) /* the older name of --keep-checkpoints */
@@ -22,14 +23,16 @@ static bool check_pruning(const ses_finetune_args *a, ses_err *e)
     if (!o->criterion) return refuse(t, o, NULL, "without --prune CRITERION", e);
     bool magnitude = !strcmp(o->criterion, "magnitude"), movement = !strcmp(o->criterion, "movement");
     if ((magnitude || movement) && !(o->keep > 0))
-        return ses_fail(e, SES_EUSAGE,
-                        "--keep X is required: the fraction of the blocks that --prune %s keeps, above 0 and at "
-                        "most 1",
-                        o->criterion);
+        return ses_fail(
+            e, SES_EUSAGE,
+            "--keep X is required: the fraction of the blocks that --prune %s keeps, above 0 and at "
+            "most 1",
+            o->criterion);
     if (a->s.o.exits.train == SES_TRAIN_EXITS_FROZEN)
-        return ses_fail(e, SES_EUSAGE,
-                        "--prune and --exits frozen exclude each other: frozen weights cannot be pruned; prune "
-                        "first, then train the exits in a second run");
+        return ses_fail(
+            e, SES_EUSAGE,
+            "--prune and --exits frozen exclude each other: frozen weights cannot be pruned; prune "
+            "first, then train the exits in a second run");
     if (magnitude) return refuse(t, o, all, "with --prune magnitude", e);
     return !movement || refuse(t, o, both, "with --prune movement", e);
 }

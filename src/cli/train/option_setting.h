@@ -14,8 +14,8 @@ typedef struct ses_setting_rule {
 bool ses_option_setting_apply(const ses_command *cmd, const char *text, const ses_setting_rule *r, void *args,
                               ses_err *e);
 
-/* The first option of the list "a|b|c" whose value is not its default; names NULL: of all options. Returns its
- * name; NULL: none. */
+/* Name of the first option of the list "a|b|c" whose value is not its default; names NULL: of all options.
+ * NULL: none. */
 const char *ses_option_changed(const ses_opt *opt, size_t n, const char *names, const void *args);
 
 #endif

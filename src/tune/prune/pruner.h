@@ -34,8 +34,8 @@ typedef struct ses_pruner_options {
 
 /* Size and score of a model. */
 typedef struct ses_pruner_figures {
-    int64_t layers, heads, rows; /* all layers together; after pruning those that are left */
-    int64_t parameters;          /* of the written form */
+    int64_t layers, heads, rows; /* all layers together */
+    int64_t parameters;          /* the written form has them, with zeros if it is filled */
     double flops; /* multiplications and additions in the layers, for SES_PRUNER_TOKENS tokens */
     double score; /* NaN: none */
 } ses_pruner_figures;
