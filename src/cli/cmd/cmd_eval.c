@@ -1,9 +1,9 @@
 /* eval: evaluate a fine-tuned model on a labeled file. */
 #include "base/alloc.h"
 #include "cli/train/direct_eval.h"
-#include "cli/train/eval_baselines.h"
+#include "cli/train/eval/eval_baselines.h"
+#include "cli/train/eval/exit_curve.h"
 #include "cli/train/eval_report_show.h"
-#include "cli/train/exit_curve.h"
 #include "cli/train/likelihood_eval.h"
 #include "cli/train/predictor_args.h"
 #include "cli/ui/show_values.h"

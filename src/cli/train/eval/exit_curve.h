@@ -3,7 +3,7 @@
 #ifndef SES_CLI_EXIT_CURVE_H
 #define SES_CLI_EXIT_CURVE_H
 
-#include "predictor_args.h"
+#include "cli/train/predictor_args.h"
 
 typedef struct ses_exit_curve_args {
     const char *svg, *html; /* files; NULL: none */
