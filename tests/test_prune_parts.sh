@@ -82,6 +82,10 @@ gives 0 question-answering -m "$tmp/qa" --question 'w3 w4' --context 'w5 w9 w17'
 gives 0 eval "$tmp/uneven" "$tmp/labels.tsv" --task classify
 gives 0 quantize "$tmp/uneven" "$tmp/int8" --dtype int8
 config_has int8 '"sesame_ffn_widths":['
+gives 0 card "$tmp/int8" --output -
+has 'library_name: sesame'
+gives 0 card "$tmp/even" --output -
+has 'library_name: transformers'
 gives 0 text-classification -m "$tmp/int8" 'w5 w9'
 gives 0 text-classification -m "$tmp/uneven" 'w5 w9' --dtype bf16
 gives 0 prune "$tmp/int8" --heads 0.3 --ffn 0.5 --data "$tmp/labels.tsv" -o "$tmp/again"

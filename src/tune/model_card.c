@@ -6,14 +6,13 @@
 #include "base/number_text.h"
 #include "hub/card.h"
 #include "hub/hub_name.h"
-#include "io/safetensors_impl.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_LABELS = 40, MAX_MATRIX = 12, MAX_CONFIG = 16 << 20 };
+enum { MAX_LABELS = 40, MAX_MATRIX = 12 };
 
 static const struct {
     const ses_head *head;
@@ -49,29 +48,6 @@ static void put_row(ses_buf *b, const char *name, const char *value)
     ses_buf_appendf(b, "| %s | ", name);
     ses_card_put_cell(b, value);
     ses_buf_puts(b, " |\n");
-}
-
-/* ---- the form of the weights ---- */
-
-/* Lists what transformers cannot read of the saved model: the int8 file, and keys of config.json that change
- * the shapes of weights. An adapter has no config.json of its own. */
-static bool list_own_forms(const char *dir, ses_buf *out, ses_err *e)
-{
-    static const char *const keys[] = { "pruned_heads", "sesame_ffn_widths", "sesame_low_rank" };
-    char *path = ses_path_join(dir, "config.json", e);
-    bool there = path && ses_path_exists(path);
-    ses_json_doc *doc = there ? ses_json_load_object(path, MAX_CONFIG, e) : NULL;
-    ses_free(path);
-    if (!doc) return path && !there;
-    const ses_json *c = ses_json_root(doc);
-    const ses_json *quant = ses_json_get(c, "quantization_config");
-    const char *method = ses_json_string(ses_json_get(quant, "quant_method"), NULL);
-    if (method && !strcmp(method, SES_INT8_EXT)) ses_buf_puts(out, "`model." SES_INT8_EXT "`");
-    for (size_t i = 0; i < SES_LEN(keys); i++)
-        if (ses_json_len(ses_json_get(c, keys[i])))
-            ses_buf_appendf(out, "%s`%s` in config.json", out->len ? ", " : "", keys[i]);
-    ses_json_free(doc);
-    return ses_buf_ok(out, e);
 }
 
 /* ---- metadata ---- */
@@ -242,7 +218,7 @@ static void put_training(ses_buf *b, const ses_finetune *f)
     put_cost(b, f);
 }
 
-/* forms: of list_own_forms. */
+/* forms: of ses_card_list_own_forms. */
 static void put_usage(ses_buf *b, const ses_finetune *f, const ses_buf *forms)
 {
     char usage[200];
@@ -280,7 +256,7 @@ static void put_kind(ses_buf *b, const ses_finetune *f)
 bool ses_model_card_write(const ses_finetune *f, const char *dir, ses_err *e)
 {
     ses_buf b = { 0 }, forms = { 0 };
-    if (!list_own_forms(dir, &forms, e)) return ses_buf_free(&forms), false;
+    if (!ses_card_list_own_forms(dir, &forms, e)) return ses_buf_free(&forms), false;
     put_metadata(&b, f, forms.len > 0);
     ses_buf_puts(&b, "# ");
     ses_card_put_cell(&b, ses_path_name_of(f->o.run.output).s);
