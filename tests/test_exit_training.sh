@@ -84,11 +84,24 @@ ok "no layers" sh -c "! grep -q layers '$tmp/out'"
 ok "table" exits 0 "$sesame" predict "$tmp/joint" "$tmp/dev.tsv" --exit layer:2 --keep csv
 ok "its column" out_has '^sentence,label,.*layers'
 
+ok "info" exits 0 "$sesame" info "$tmp/frozen"
+ok "its exits" out_has '^Exits  *after layers 1, 3 (linear)$'
+ok "info as JSON" exits 0 "$sesame" info "$tmp/frozen" --json
+ok "its members" sh -c "tr -d ' \n' <'$tmp/out' | grep -q '\"exits\":{\"head\":\"linear\",\"layers\":\[1,3\]}'"
+
 # ---- the curve ----
 
 ok "curve" exits 0 "$sesame" eval "$tmp/joint" "$tmp/dev.tsv" --exit curve --svg "$tmp/c.svg" --html "$tmp/c.html"
 ok "a row per rule" test "$(grep -c -E '^ *(never|entropy:|patience:)' "$tmp/out")" -eq 16
 ok "a picture" grep -q '<svg' "$tmp/c.svg"
+for file in svg html; do
+    echo mine >"$tmp/mine"
+    refused "an existing $file" 'exists: --overwrite replaces it' "$sesame" eval "$tmp/joint" "$tmp/dev.tsv" --exit curve --$file "$tmp/mine"
+    ok "$file: it stays" grep -qx mine "$tmp/mine"
+    ok "$file: --overwrite" exits 0 "$sesame" eval "$tmp/joint" "$tmp/dev.tsv" --exit curve --$file "$tmp/mine" --overwrite
+    ok "$file: replaces it" grep -q '<svg' "$tmp/mine"
+done
+refused "--svg without a curve" 'need --exit curve' "$sesame" eval "$tmp/joint" "$tmp/dev.tsv" --svg "$tmp/other.svg"
 ok "curve as JSON" exits 0 "$sesame" eval "$tmp/joint" "$tmp/dev.tsv" --exit curve --json
 ok "its numbers" out_has '"rule": "patience:3", "accuracy": [0-9.]*, "mean_layers": '
 

@@ -59,6 +59,11 @@ ok "it still knows" above "$(score eval_accuracy "$tmp/out")" 0.95
 ok "bf16" exits 0 "$sesame" eval "$tmp/tuned" "$tmp/dev.tsv" --task classify --json --dtype bf16
 ok "it knows in bf16" above "$(score eval_accuracy "$tmp/out")" 0.95
 
+ok "info" exits 0 "$sesame" info "$tmp/half"
+ok "its ranks" out_has '^Low rank  *[0-9]* weights of rank [0-9]*'
+ok "info as JSON" exits 0 "$sesame" info "$tmp/half" --json
+ok "its members" out_has '"largest_rank": [1-9]'
+
 # Messages.
 "$sesame" quantize "$tmp/one" "$tmp/dense8" --dtype int8 -q
 no() # message, then options after the model
@@ -76,6 +81,10 @@ no "rank" "$tmp/one" --rank 0 -o "$tmp/no"
 no "ratio" "$tmp/one" --ratio 1.5 -o "$tmp/no"
 no "energy" "$tmp/one" --energy 0 -o "$tmp/no"
 no "output" "$tmp/one" --rank 4
+no "--examples has no effect without --data FILE" "$tmp/one" --rank 4 --examples 10 -o "$tmp/no"
+no "--task has no effect without --data FILE" "$tmp/one" --rank 4 --task classify -o "$tmp/no"
+no "--text has no effect without --data FILE" "$tmp/one" --rank 4 --text sentence -o "$tmp/no"
+no "is the folder of the model" "$tmp/one" --rank 4 --overwrite -o "$tmp/one/"
 code_of=3
 no "expected at most 32" "$tmp/one" --rank 33 -o "$tmp/no"
 no "no weight becomes smaller" "$tmp/one" --rank 32 -o "$tmp/no"

@@ -32,6 +32,9 @@ left=$(member heads_left "$tmp/units/all_results.json") rows=$(member ffn_rows_l
 ok "units: heads are removed" test "$left" = 2
 ok "units: rows are removed" test "$rows" = 32
 ok "units: config.json has the heads" grep -q pruned_heads "$tmp/units/config.json"
+ok "units: the card names the key" grep -q 'transformers do not: `pruned_heads` in config.json' "$tmp/units/README.md"
+ok "units: the card's library" grep -qx 'library_name: sesame' "$tmp/units/README.md"
+ok "units: no pipeline of transformers" sh -c "! grep -q 'from transformers' '$tmp/units/README.md'"
 ok "units: a smaller file" test "$(wc -c <"$tmp/units/model.safetensors")" -lt "$(wc -c <"$tmp/movement/model.safetensors")"
 # shellcheck disable=SC2086
 ok "a teacher" exits 0 "$sesame" finetune $tune --prune movement --block 8x8 --keep 0.5 --teacher "$tmp/movement" -o "$tmp/taught"
@@ -58,9 +61,21 @@ refuse() # message, options
     ok "refused: $*" exits 2 "$sesame" finetune $tune "$@" -o "$tmp/refused"
     ok "$message" err_has "$message"
 }
-refuse 'keep is a setting of prune' --keep 0.3
-refuse 'block is a setting of prune' --block 8x8
-refuse 'keep is 0' --prune movement
+for option in '--keep 0.3' '--block 8x8' '--score-lr 0.1' '--prune-warmup 5' '--prune-cooldown 5' '--prune-threshold 0.3' '--prune-penalty 2'; do
+    # shellcheck disable=SC2086
+    refuse "${option%% *} has no effect without --prune" $option
+done
+for option in '--score-lr 0.1' '--prune-penalty 2' '--prune-threshold 0.3'; do
+    # shellcheck disable=SC2086
+    refuse "${option%% *} has no effect with --prune magnitude" --prune magnitude --keep 0.5 $option
+done
+for option in '--prune-penalty 2' '--prune-threshold 0.3'; do
+    # shellcheck disable=SC2086
+    refuse "${option%% *} has no effect with --prune movement" --prune movement --keep 0.5 $option
+done
+refuse '--keep X is required' --prune movement
+refuse '--keep X is required' --prune magnitude
+refuse '--prune and --exits frozen exclude each other' --prune movement --keep 0.5 --exits frozen
 refuse 'keep is 2' --prune movement --keep 2
 refuse 'unknown criterion of prune "moving"' --prune moving --keep 0.5
 refuse '"0x8" is neither a size' --prune movement --keep 0.5 --block 0x8
@@ -83,6 +98,10 @@ ok "embed: opens" exits 0 "$sesame" embed -m "$tmp/embed" "the film"
 ok "--keep 3" exits 0 "$sesame" finetune $tune --keep 3 -o "$tmp/kept"
 # shellcheck disable=SC2012
 ok "three checkpoints" test "$(ls -d "$tmp/kept"/checkpoint-* | wc -l)" -ge 3
+
+# Without pruning, transformers reads the folder.
+ok "the card's library" grep -qx 'library_name: transformers' "$tmp/kept/README.md"
+ok "a pipeline of transformers" grep -q 'from transformers' "$tmp/kept/README.md"
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -41,6 +41,16 @@ for model in bert roberta distilbert electra gpt2; do
     that "$model: --fill computes the same" '[ "$(label_scores "$tmp/$model-small" | tr -dc "0-9.,A-Z_" | sed "s/\([0-9]\.[0-9]\{4\}\)[0-9]*/\1/g")" = \
         "$(label_scores "$tmp/$model-fill" | tr -dc "0-9.,A-Z_" | sed "s/\([0-9]\.[0-9]\{4\}\)[0-9]*/\1/g")" ]'
 done
+gives 0 prune "$tmp/bert-classify" --heads 0.4 --ffn 0.5 --data "$tmp/labels.tsv" --output "$tmp/fill" --fill --json
+has '"fill": true'
+that 'parameters of the written form' '[ "$(grep -c "\"parameters\": " "$tmp/out")" = 2 ] && [ "$(grep "\"parameters\": " "$tmp/out" | sort -u | wc -l)" = 1 ]'
+that 'heads that are left' '[ "$(grep "\"heads\": " "$tmp/out" | sort -u | wc -l)" = 2 ]'
+mkdir "$tmp/empty"
+gives 0 prune "$tmp/bert-classify" --layers 1 -o "$tmp/empty"
+gives 2 prune "$tmp/bert-classify" --layers 1 -o "$tmp/empty"
+err_has 'exists: --overwrite'
+gives 2 prune "$tmp/empty" --layers 1 -o "$tmp/empty/" --overwrite
+err_has 'is the folder of the model'
 gives 0 prune "$tmp/modernbert-classify-mean" --heads 0.4 --ffn 0.5 --layers 2 --layers-from bottom --data "$tmp/labels.tsv" -o "$tmp/modern"
 has 'layers 3 2 67 %'
 has 'accuracy'
@@ -72,10 +82,22 @@ gives 0 question-answering -m "$tmp/qa" --question 'w3 w4' --context 'w5 w9 w17'
 gives 0 eval "$tmp/uneven" "$tmp/labels.tsv" --task classify
 gives 0 quantize "$tmp/uneven" "$tmp/int8" --dtype int8
 config_has int8 '"sesame_ffn_widths":['
+gives 0 card "$tmp/int8" --output -
+has 'library_name: sesame'
+gives 0 card "$tmp/even" --output -
+has 'library_name: transformers'
 gives 0 text-classification -m "$tmp/int8" 'w5 w9'
 gives 0 text-classification -m "$tmp/uneven" 'w5 w9' --dtype bf16
 gives 0 prune "$tmp/int8" --heads 0.3 --ffn 0.5 --data "$tmp/labels.tsv" -o "$tmp/again"
 gives 0 info "$tmp/again"
+has 'Heads by layer: '
+has 'Feed-forward widths by layer: '
+gives 0 info "$tmp/uneven" --json
+widths=$(tr -d '\n ' <"$tmp/uneven/config.json" | sed 's/.*"sesame_ffn_widths":\[\([0-9,]*\)\].*/\1/')
+that 'info: the widths of config.json' 'tr -d "\n " <"$tmp/out" | grep -qF "\"feed_forward_by_layer\":[$widths]"'
+that 'info: all heads are there' '! grep -q heads_by_layer "$tmp/out"'
+gives 0 info "$tmp/bert-classify" --json
+that 'info: a plain model has no such members' '! grep -q "by_layer\|exits\|low_rank" "$tmp/out"'
 gives 0 finetune --model "$tmp/again" --task classify --train "$tmp/three.tsv" --epochs 1 --output "$tmp/tuned"
 config_has tuned '"sesame_ffn_widths":['
 config_has tuned '"pruned_heads":{'
@@ -115,6 +137,28 @@ gives 2 prune "$tmp/bert-classify" "$tmp/labels.tsv" --heads --ffn 0.5
 err_has '--ffn requires --output DIR'
 gives 2 prune "$tmp/bert-classify" "$tmp/labels.tsv" --heads 0.5 -o "$tmp/x"
 err_has 'the data are --data FILE'
+for option in '--keep 0.5' '--step 0.2' '--html x.html' '--svg x.svg' '--fraction 0.3' '--write x'; do
+    # shellcheck disable=SC2086  # a name and a value
+    gives 2 prune "$tmp/bert-classify" --heads 0.5 --data "$tmp/labels.tsv" $option -o "$tmp/x"
+    err_has "${option%% *} belongs to --heads without --output"
+done
+for option in text label pair; do
+    name=$option-column
+    [ $option = text ] && name=column
+    gives 2 prune "$tmp/bert-classify" --heads 0.5 --data "$tmp/labels.tsv" --$name text -o "$tmp/x"
+    err_has "--$name belongs to --heads without --output: use --$option COLUMN"
+done
+for option in '--scope layer' '--layers-from bottom' '--multiple 8' '--task classify' '--text text' --no-score --fill; do
+    # shellcheck disable=SC2086
+    gives 2 prune "$tmp/bert-classify" "$tmp/labels.tsv" --heads $option
+    err_has "${option%% *} requires --output DIR"
+done
+gives 2 prune "$tmp/bert-classify" --layers 1 --task classify -o "$tmp/x"
+err_has '--task has no effect without --data FILE'
+gives 2 prune "$tmp/bert-classify" --heads 0.5 --data "$tmp/labels.tsv" --layers-from bottom -o "$tmp/x"
+err_has '--layers-from has no effect without --layers N'
+gives 2 prune "$tmp/bert-classify" --heads 0.5 --data "$tmp/labels.tsv" --multiple 8 -o "$tmp/x"
+err_has '--multiple has no effect without --ffn X'
 gives 2 prune "$tmp/bert-classify" --layers 1 -o "$tmp/even"
 err_has 'exists: --overwrite'
 gives 2 prune "$tmp/bert-masked-lm" --heads 0.5 --data "$tmp/labels.tsv" -o "$tmp/x"

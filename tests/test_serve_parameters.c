@@ -31,6 +31,9 @@ static void test_name_fields(void)
         { "(--layer)", "(\"layer\")" },
         { "\"--top-k\" stays, --top-k not", "\"--top-k\" stays, \"top_k\" not" },
         { "a--b -- c ---d --", "a--b -- c ---d --" },
+        { "--exit: train with 'sesame finetune --exits joint' or '--exits frozen', --top-k",
+          "\"exit\": train with 'sesame finetune --exits joint' or '--exits frozen', \"top_k\"" },
+        { "the model's --top-k", "the model's \"top_k\"" },
         { "", "" },
     };
     for (size_t i = 0; i < SES_LEN(list); i++) {

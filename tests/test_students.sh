@@ -67,7 +67,18 @@ refused 3 'teacher-layer 5: the teacher has layers 1 to 4' --student-layers 2 --
 refused 3 'attention scores: the student has 2 heads, the teacher 4' --student-layers 2 --student-heads 2 --attention-weight 1
 # shellcheck disable=SC2086
 ok "no teacher" exits 2 "$sesame" finetune $data --student-layers 2 -o "$tmp/x"
-ok "message" err_has 'the sizes of a student need a teacher'
+ok "message" err_has '--student-layers has no effect without --teacher DIR'
+for option in '--relation-weight 1' '--relation-heads 2' '--copy-layers top' '--temperature 3' --from-teacher; do
+    # shellcheck disable=SC2086
+    ok "$option" exits 2 "$sesame" finetune --model "$tmp/two" $data $option -o "$tmp/x"
+    ok "message" err_has "${option%% *} has no effect without --teacher DIR"
+done
+for option in '--relation-heads 2' '--teacher-layer 2' '--relations vv'; do
+    # shellcheck disable=SC2086
+    refused 2 "${option%% *} has no effect without --relation-weight X" --student-layers 2 $option
+done
+refused 2 '--copy-layers has no effect without --from-teacher or --student-layers' --model "$tmp/two" --copy-layers top
+refused 2 'or, with --teacher, --student-layers N of at least 1' --student-layers 0
 
 # Quantization-aware training: int8 inference has the scores of the run.
 # shellcheck disable=SC2086

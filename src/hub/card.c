@@ -148,6 +148,24 @@ bool ses_card_is_for(const ses_card *c, const char *task, const char *wanted)
 
 /* ---- writing ---- */
 
+bool ses_card_list_own_forms(const char *dir, ses_buf *out, ses_err *e)
+{
+    static const char *const keys[] = { "pruned_heads", "sesame_ffn_widths", "sesame_low_rank" };
+    char *path = ses_path_join(dir, "config.json", e);
+    bool there = path && ses_path_exists(path), ok = path != NULL;
+    ses_json_doc *doc = there ? ses_json_load_object(path, 16 << 20, e) : NULL;
+    ses_free(path);
+    if (!doc) return ok && !there;
+    const ses_json *c = ses_json_root(doc), *quant = ses_json_get(c, "quantization_config");
+    const char *method = ses_json_string(ses_json_get(quant, "quant_method"), NULL);
+    if (method && !strcmp(method, "sesame-int8")) ses_buf_puts(out, "`model.sesame-int8`");
+    for (size_t i = 0; i < SES_LEN(keys); i++)
+        if (ses_json_len(ses_json_get(c, keys[i])))
+            ses_buf_appendf(out, "%s`%s` in config.json", out->len ? ", " : "", keys[i]);
+    ses_json_free(doc);
+    return ses_buf_ok(out, e);
+}
+
 void ses_card_put_usage(const char *task, const char *model, ses_buf *b)
 {
     static const struct {

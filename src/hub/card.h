@@ -40,6 +40,9 @@ typedef bool ses_card_problem(void *ctx, ses_card_level level, const char *what)
 /* Checks the fields. dir: the model's folder, for what its files imply; NULL: unknown. */
 bool ses_card_check(const ses_card *c, const char *dir, ses_card_problem *report, void *ctx);
 
+/* Lists what transformers cannot read of a model folder: the int8 file, and keys of config.json that change
+ * the shapes of weights. Nothing: transformers reads it. An adapter has no config.json of its own. */
+bool ses_card_list_own_forms(const char *dir, ses_buf *out, ses_err *e);
 /* Appends the command that uses a model for a task of the hub; task NULL or unknown: sesame info. */
 void ses_card_put_usage(const char *task, const char *model, ses_buf *b);
 

@@ -52,7 +52,8 @@ typedef struct ses_api_error {
 /* Fills *e unless it holds an error already. Returns false. */
 bool ses_api_fail(ses_api_error *e, ses_api_code code, const char *param, const char *fmt, ...)
     SES_PRINTF(4, 5);
-/* Replaces options of the command, --top-k, by JSON fields, "top_k". Texts in quotes stay. */
+/* Replaces options of the command, --top-k, by JSON fields, "top_k". Texts in quotes stay, and so do
+ * commands, 'sesame ...'. */
 void ses_api_name_fields(char *message);
 /* The same as ses_api_fail from a library error, with the names of JSON fields. */
 bool ses_api_fail_with(ses_api_error *e, ses_api_code code, const char *param, const ses_err *why);

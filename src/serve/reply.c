@@ -61,10 +61,14 @@ bool ses_api_fail(ses_api_error *e, ses_api_code code, const char *param, const 
 
 void ses_api_name_fields(char *message)
 {
+    static const char command[] = "'sesame ";
     bool quoted = false;
     for (char *s = message; *s; s++) {
         if (*s == '"') quoted = !quoted;
         bool begins = s == message || s[-1] == ' ' || s[-1] == '(';
+        char *end =
+            !quoted && begins && !strncmp(s, command, sizeof command - 1) ? strchr(s + 1, '\'') : NULL;
+        if (end) s = end;
         if (quoted || !begins || s[0] != '-' || s[1] != '-' || s[2] < 'a' || s[2] > 'z') continue;
         *s++ = '"';
         for (; s[1] == '-' || (s[1] >= 'a' && s[1] <= 'z') || (s[1] >= '0' && s[1] <= '9'); s++)

@@ -52,14 +52,14 @@ static void put_row(ses_buf *b, const char *name, const char *value)
 
 /* ---- metadata ---- */
 
-static void put_metadata(ses_buf *b, const ses_finetune *f)
+static void put_metadata(ses_buf *b, const ses_finetune *f, bool own_form)
 {
     const ses_finetune_options *o = &f->o;
     const ses_scores *s = &f->report.scores;
     size_t use = find_use(f->task->head);
     const char *task = use < SES_LEN(uses) ? uses[use].pipeline : f->task->name;
     ses_buf_appendf(b, "---\nlibrary_name: %s\npipeline_tag: %s\ntags:\n- sesame\n- %s\n",
-                    f->tuner->classifier ? "sesame" : "transformers", task, f->task->name);
+                    f->tuner->classifier || own_form ? "sesame" : "transformers", task, f->task->name);
     ses_buf_appendf(b, "co2_eq_emissions:\n  emissions: %.6g\n  source: ",
                     1000 * ses_energy_co2(&f->log.energy, &f->log.options.energy)); /* grams */
     ses_card_put_yaml(b, f->log.energy.source);
@@ -218,7 +218,8 @@ static void put_training(ses_buf *b, const ses_finetune *f)
     put_cost(b, f);
 }
 
-static void put_usage(ses_buf *b, const ses_finetune *f)
+/* forms: of ses_card_list_own_forms. */
+static void put_usage(ses_buf *b, const ses_finetune *f, const ses_buf *forms)
 {
     char usage[200];
     ses_finetune_usage(f, "FOLDER", usage, sizeof usage);
@@ -226,7 +227,10 @@ static void put_usage(ses_buf *b, const ses_finetune *f)
     if (f->tuner->classifier) return;
     size_t use = find_use(f->task->head);
     bool plain = f->o.transfer.adapter == SES_ADAPT_NONE && f->o.transfer.head == SES_HEAD_DEFAULT;
-    if (f->task->head == &ses_head_masked_lm)
+    if (forms->len)
+        ses_buf_appendf(b, "\nSesame reads this folder, current versions of transformers do not: %s.\n",
+                        forms->data);
+    else if (f->task->head == &ses_head_masked_lm)
         ses_buf_puts(b, "\nThis folder is a masked language model that answers the pattern of patterns.json: "
                         "`sesame` classifies with it, transformers opens the language model.\n");
     else if (plain && use < SES_LEN(uses) && f->task->head != &ses_head_multiple_choice)
@@ -251,8 +255,9 @@ static void put_kind(ses_buf *b, const ses_finetune *f)
 
 bool ses_model_card_write(const ses_finetune *f, const char *dir, ses_err *e)
 {
-    ses_buf b = { 0 };
-    put_metadata(&b, f);
+    ses_buf b = { 0 }, forms = { 0 };
+    if (!ses_card_list_own_forms(dir, &forms, e)) return ses_buf_free(&forms), false;
+    put_metadata(&b, f, forms.len > 0);
     ses_buf_puts(&b, "# ");
     ses_card_put_cell(&b, ses_path_name_of(f->o.run.output).s);
     put_kind(&b, f);
@@ -260,10 +265,11 @@ bool ses_model_card_write(const ses_finetune *f, const char *dir, ses_err *e)
     put_scores(&b, f);
     put_matrix(&b, f);
     f->tuner->classifier ? put_classifier(&b, f) : put_training(&b, f);
-    put_usage(&b, f);
+    put_usage(&b, f, &forms);
     char *path = ses_path_join(dir, "README.md", e);
     bool ok = path && ses_buf_ok(&b, e) && ses_file_write(path, b.data, b.len, false, e);
     ses_free(path);
+    ses_buf_free(&forms);
     ses_buf_free(&b);
     return ok;
 }

@@ -3,6 +3,7 @@
 #include "analysis_command.h"
 #include "base/json/json_helpers.h"
 #include "base/number.h"
+#include "cli/train/option_setting.h"
 #include "cli/train/predictor_args.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
@@ -151,6 +152,7 @@ static bool print_json(const ses_pruner_result *r, const args *a, ses_err *e)
     if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "output", a->output);
+    ses_json_member_bool(w, "fill", a->fill);
     ses_json_member_int(w, "examples", r->examples);
     ses_json_member_string(w, "metric", *r->metric ? r->metric : NULL);
     put_figures(w, "before", &r->before, r->metric);
@@ -197,8 +199,10 @@ static bool print_table(const ses_pruner_result *r, const args *a, const ses_cal
     bool ok = ses_text_table_print(t, stdout, &c->out, 0, e);
     ses_text_table_free(t);
     if (ok && !c->quiet && a->fill)
-        fprintf(stderr, "%s has zeros in place of removed heads and rows: its size is that of %s layers.\n",
-                a->output, x->layers == y->layers ? "all" : "the remaining");
+        fprintf(stderr,
+                "%s has zeros in place of removed heads and rows: parameters, size and GFLOPs are those "
+                "of whole layers.\n",
+                a->output);
     return ok;
 }
 
@@ -221,6 +225,36 @@ static bool on_event(void *ctx, const ses_training_event *ev)
     return true;
 }
 
+/* Options of the removal that another one makes useful. */
+static bool check_removal(const args *a, const ses_call *c, ses_err *e)
+{
+    static const struct {
+        const char *names, *needs;
+    } row[] = { { "task", "data FILE" }, { "layers-from", "layers N" }, { "multiple", "ffn X" } };
+    const bool given[] = { a->data != NULL, a->analysis.layers != NULL, a->has_ffn };
+    const char *name;
+    for (size_t i = 0; i < SES_LEN(row); i++)
+        if (!given[i] && (name = ses_option_changed(opt, SES_LEN(opt), row[i].names, a)))
+            return ses_fail(e, SES_EUSAGE, "--%s has no effect without --%s", name, row[i].needs);
+    name = a->data ? NULL
+                   : ses_option_changed(ses_predictor_option_table.opt, ses_predictor_option_table.n, NULL,
+                                        &a->tune);
+    if (name) return ses_fail(e, SES_EUSAGE, "--%s has no effect without --data FILE", name);
+    const ses_analysis *x = c->command->analysis;
+    const ses_prune_args *ranked = c->task_args;
+    if (ranked->text || ranked->pair || ranked->label)
+        return ses_fail(e, SES_EUSAGE, "--%s belongs to --heads without --output: use --%s COLUMN",
+                        ranked->text   ? "column"
+                        : ranked->pair ? "pair-column"
+                                       : "label-column",
+                        ranked->text   ? "text"
+                        : ranked->pair ? "pair"
+                                       : "label");
+    name = ses_option_changed(x->opt, x->n_opt, "keep|step|write|fraction", ranked);
+    if (!name) name = ses_option_changed(opt, SES_LEN(opt), "html|svg", a);
+    return !name || ses_fail(e, SES_EUSAGE, "--%s belongs to --heads without --output", name);
+}
+
 static bool read_options(const args *a, const ses_call *c, ses_pruner_options *o, ses_err *e)
 {
     const ses_prune_args *ranked = c->task_args;
@@ -238,9 +272,7 @@ static bool read_options(const args *a, const ses_call *c, ses_pruner_options *o
     if (ranked->heads && !strcmp(ranked->heads, "rank"))
         return ses_fail(e, SES_EUSAGE,
                         "--heads needs a value with --output: the part of the heads to remove");
-    if (ranked->write || ranked->has_fraction)
-        return ses_fail(e, SES_EUSAGE, "--write and --fraction belong to --heads without --output");
-    if (!read_number("heads", ranked->heads, &o->heads, e) ||
+    if (!check_removal(a, c, e) || !read_number("heads", ranked->heads, &o->heads, e) ||
         !read_number("layers", a->analysis.layers, &layers, e))
         return false;
     if (a->analysis.layers && (layers < 1 || layers != floor(layers) || layers > 1e6))
@@ -282,11 +314,13 @@ static bool remove_parts(const ses_call *c, ses_err *e)
 /* Options that only the removal has. */
 static bool check_analysis(const args *a, ses_err *e)
 {
-    const char *given = a->data              ? "data"
-                        : a->has_ffn         ? "ffn"
-                        : a->analysis.layers ? "layers"
-                        : a->fill            ? "fill"
-                                             : NULL;
+    const char *given =
+        a->has_ffn ? "ffn"
+                   : ses_option_changed(opt, SES_LEN(opt),
+                                        "data|layers|layers-from|fill|no-score|scope|multiple|task", a);
+    if (!given)
+        given =
+            ses_option_changed(ses_predictor_option_table.opt, ses_predictor_option_table.n, NULL, &a->tune);
     return !given || ses_fail(e, SES_EUSAGE, "--%s requires --output DIR", given);
 }
 

@@ -130,11 +130,15 @@ static char *base_name(const char *dir, ses_err *e)
 static bool read_facts(facts *f, const char *dir, const args *a, ses_device *dev, ses_err *e)
 {
     ses_card none = { 0 };
-    bool adapter = ses_model_is_adapter(dir);
+    ses_buf forms = { 0 };
+    bool adapter = ses_model_is_adapter(dir), listed = ses_card_list_own_forms(dir, &forms, e);
     *f = (facts){ .dir = dir, .task = ses_card_task(&none, dir) };
     f->library = ses_sentence_is_encoder_dir(dir) ? "sentence-transformers"
                  : adapter                        ? "peft"
+                 : forms.len                      ? "sesame"
                                                   : "transformers";
+    ses_buf_free(&forms);
+    if (!listed) return false;
     f->model = ses_model_open(dir, dev, &(ses_model_options){ .check_only = true }, e);
     if (f->model && adapter) f->base = base_name(dir, e);
     char *real = realpath(dir, NULL); /* "." has no name */

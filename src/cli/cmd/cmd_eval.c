@@ -1,9 +1,9 @@
 /* eval: evaluate a fine-tuned model on a labeled file. */
 #include "base/alloc.h"
 #include "cli/train/direct_eval.h"
-#include "cli/train/eval_baselines.h"
+#include "cli/train/eval/eval_baselines.h"
+#include "cli/train/eval/exit_curve.h"
 #include "cli/train/eval_report_show.h"
-#include "cli/train/exit_curve.h"
 #include "cli/train/likelihood_eval.h"
 #include "cli/train/predictor_args.h"
 #include "cli/ui/show_values.h"
@@ -92,9 +92,7 @@ static bool check_exit(const eval_args *a, bool direct, ses_err *e)
     const char *exit = a->predictor.exit;
     if (exit && direct)
         return ses_fail(e, SES_EUSAGE, "--exit does not apply to --task %s", a->predictor.data.task);
-    if ((a->curve.svg || a->curve.html) && !ses_exit_curve_requested(exit))
-        return ses_fail(e, SES_EUSAGE, "--svg and --html need --exit curve");
-    return true;
+    return ses_exit_curve_args_check(&a->curve, exit, e);
 }
 
 /* A task file: *done, and whether it succeeded; else *done is false. */

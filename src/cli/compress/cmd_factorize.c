@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "cli/cmd/convert_model.h"
 #include "cli/command.h"
+#include "cli/train/option_setting.h"
 #include "cli/train/predictor_args.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
@@ -216,10 +217,13 @@ static bool print_json(const ses_factorization *f, const args *a, const char *fr
 
 /* ---- files ---- */
 
-static bool check_output(const args *a, ses_err *e)
+/* dir: the folder of the model. */
+static bool check_output(const args *a, const char *dir, ses_err *e)
 {
     char *config = ses_path_join(a->output, "config.json", e);
     bool ok = config != NULL;
+    if (ok && ses_path_same(a->output, dir))
+        ok = ses_fail(e, SES_EUSAGE, "--output %s is the folder of the model: choose another one", a->output);
     if (ok && !a->overwrite && ses_path_exists(config))
         ok = ses_fail(e, SES_EIO, "%s: already contains a model; use --overwrite to replace it", a->output);
     ses_free(config);
@@ -307,7 +311,10 @@ static bool check_args(const ses_call *c, ses_err *e)
         return ses_fail(e, SES_EUSAGE, "one of --rank, --ratio, --energy and --embeddings is required");
     if (!chosen && a->data) return ses_fail(e, SES_EUSAGE, "--data needs --rank, --ratio or --energy");
     if (!chosen && a->only) return ses_fail(e, SES_EUSAGE, "--only needs --rank, --ratio or --energy");
-    return check_output(a, e);
+    const ses_opt_table *data = &ses_predictor_option_table;
+    const char *unused = a->data ? NULL : ses_option_changed(opt, SES_LEN(opt), "examples|task", a);
+    if (!a->data && !unused) unused = ses_option_changed(data->opt, data->n, NULL, &a->tune);
+    return !unused || ses_fail(e, SES_EUSAGE, "--%s has no effect without --data FILE", unused);
 }
 
 static bool run(ses_call *c, ses_err *e)
@@ -317,7 +324,7 @@ static bool run(ses_call *c, ses_err *e)
     ses_input_moments moments = { 0 };
     if (!check_args(c, e)) return false;
     char *dir = ses_model_resolve(c->operands[0], NULL, e);
-    if (!dir) return false;
+    if (!dir || !check_output(a, dir, e)) return ses_free(dir), false;
     if (ses_sentence_is_encoder_dir(dir)) {
         ses_free(dir);
         return ses_fail(e, SES_EUNSUPPORTED,

@@ -69,4 +69,8 @@ bool ses_model_info_show(const ses_model_info *i, const ses_term *t, ses_err *e)
 bool ses_model_info_show_tensors(const ses_model_info *i, const ses_term *t, ses_err *e);
 bool ses_model_info_print_json(const ses_model_info *i, bool tensors, ses_err *e);
 
+/* model_info_forms.c: lines and members of removed heads, widths by layer, exits and factorized weights. */
+bool ses_model_info_show_forms(const ses_model_info *i, const ses_term *t, ses_err *e);
+void ses_model_info_put_forms(const ses_model *m, ses_json_writer *w);
+
 #endif

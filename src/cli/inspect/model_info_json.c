@@ -142,6 +142,7 @@ bool ses_model_info_print_json(const ses_model_info *i, bool tensors, ses_err *e
         put_heads(w, i->model->class);
         if (i->sentence) put_sentence(w, i->sentence);
         put_config(w, i->model);
+        ses_model_info_put_forms(i->model, w);
         put_parts(w, i);
         put_memory(w, i);
         ses_json_member_list(w, "not_used", ses_model_unexpected_keys(i->model));

@@ -199,6 +199,7 @@ bool ses_model_info_show(const ses_model_info *i, const ses_term *t, ses_err *e)
     show_heads(i, t);
     if (i->sentence && !show_modules(i->sentence, t, e)) return false;
     show_config(i, t);
+    if (!ses_model_info_show_forms(i, t, e)) return false;
     if (has_labels(m) && !show_labels(i, t, e)) return false;
     if (!show_files(i, t, e) || !show_tokenizer(i, t, e)) return false;
     if (*ses_model_unexpected_keys(m)) ses_show_line(t, "Unused", "%s", ses_model_unexpected_keys(m));

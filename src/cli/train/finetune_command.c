@@ -104,12 +104,16 @@ static bool check_model(const ses_finetune_args *a, ses_err *e)
             e, SES_EUSAGE,
             "--student-layers and other sizes make a student of the teacher's config: leave out --model, "
             "--config and --embed");
-    return ses_fail(e, SES_EUSAGE,
-                    a->s.o.model || a->s.o.config
-                        ? "--model starts from trained weights, --config and --embed from random ones: set "
-                          "one"
-                        : "--model DIR or --config FILE is required; --model sesame-small is the "
-                          "bundled encoder");
+    return ses_fail(
+        e, SES_EUSAGE,
+        a->s.o.model || a->s.o.config
+            ? "--model starts from trained weights, --config and --embed from random ones: set "
+              "one"
+        : a->s.teachers.n
+            ? "--model DIR or --config FILE is required or, with --teacher, --student-layers N of "
+              "at least 1"
+            : "--model DIR or --config FILE is required; --model sesame-small is the "
+              "bundled encoder");
 }
 
 /* Trains, and shows the result on rank 0. */
@@ -194,7 +198,7 @@ bool ses_finetune_command(ses_call *c, ses_err *e)
     const ses_finetune_args *a = c->args;
     bool stopped = false, several = a->grid.n || a->seeds > 1 || a->search;
     bool staged = ses_stage_args_given(&a->stages);
-    if (!ses_finetune_check_method(a, e)) return false;
+    if (!ses_finetune_check_method(a, e) || !ses_finetune_check_unused(a, e)) return false;
     if (a->search == SES_SEARCH_GRID && a->trials != SES_SEARCH_TRIALS)
         return ses_fail(e, SES_EUSAGE, "--trials is the number of runs of --search random or halving");
     ses_comm *comm = ses_rank_args_join(&a->ranks, e);

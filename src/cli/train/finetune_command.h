@@ -32,6 +32,8 @@ bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *
 bool ses_finetune_by_method(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e);
 /* The method exists and reads the options of methods that are given. */
 bool ses_finetune_check_method(const ses_finetune_args *a, ses_err *e);
+/* finetune_unused.c: options that have an effect with others only are given with them. */
+bool ses_finetune_check_unused(const ses_finetune_args *a, ses_err *e);
 /* The same for --method: finetune_classifier.c. */
 bool ses_finetune_classifier(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e);
 /* Prints the results of a run as a JSON object. */

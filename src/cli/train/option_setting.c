@@ -1,4 +1,4 @@
-/* Options given as "NAME=VALUE": see option_setting.h. */
+/* See option_setting.h. */
 #include "option_setting.h"
 
 #include "base/str.h"
@@ -21,4 +21,18 @@ bool ses_option_setting_apply(const ses_command *cmd, const char *text, const se
         return ses_fail(e, SES_EUSAGE, "--%s: %s cannot be set", r->from, o.name);
     snprintf(where, sizeof where, "--%s %s", r->from, name);
     return ses_opt_set(&o, args, where, text + n + 1, e);
+}
+
+const char *ses_option_changed(const ses_opt *opt, size_t n, const char *names, const void *args)
+{
+    ses_buf line = { 0 };
+    const ses_opt *o;
+    const char *name = NULL;
+    for (ses_opt_iter it = ses_opt_begin(opt, n); !name && (o = ses_opt_next(&it));) {
+        if (names && !ses_list_has(names, o->name)) continue;
+        ses_options_put_command_line(o, 1, args, &line);
+        if (line.len) name = o->name;
+    }
+    ses_buf_free(&line);
+    return name;
 }

@@ -1,4 +1,4 @@
-/* Options given as "NAME=VALUE" in the value of another option. */
+/* Options given as "NAME=VALUE" in the value of another option, and options without effect. */
 #ifndef SES_CLI_OPTION_SETTING_H
 #define SES_CLI_OPTION_SETTING_H
 
@@ -13,5 +13,9 @@ typedef struct ses_setting_rule {
 /* Sets the option of cmd that text names. args: of the command, which borrows the value. */
 bool ses_option_setting_apply(const ses_command *cmd, const char *text, const ses_setting_rule *r, void *args,
                               ses_err *e);
+
+/* Name of the first option of the list "a|b|c" whose value is not its default; names NULL: of all options.
+ * NULL: none. */
+const char *ses_option_changed(const ses_opt *opt, size_t n, const char *names, const void *args);
 
 #endif

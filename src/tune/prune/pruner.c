@@ -35,6 +35,26 @@ static bool check_fraction(const char *name, double x, ses_err *e)
                     x == 1 ? "; 1 would remove everything" : "");
 }
 
+static bool note_entry(void *ctx, const char *name)
+{
+    (void)name;
+    *(bool *)ctx = true;
+    return true;
+}
+
+/* The output must be new, an empty folder, or may be replaced. */
+static bool check_output(const ses_pruner_options *o, const char *dir, ses_err *e)
+{
+    bool full = false;
+    const char *base = o->predictor.base;
+    if (ses_path_same(o->output, dir) || (base && ses_path_same(o->output, base)))
+        return ses_fail(e, SES_EUSAGE, "--output %s is the folder of the model: choose another one",
+                        o->output);
+    if (o->overwrite || !ses_path_exists(o->output)) return true;
+    if (!ses_dir_each(o->output, note_entry, &full, e)) return false;
+    return !full || ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces its files", o->output);
+}
+
 static bool check_options(const ses_pruner_options *o, ses_err *e)
 {
     bool scored = o->heads > 0 || o->ffn > 0 || (o->layers && o->order == SES_LAYERS_BY_IMPORTANCE);
@@ -45,8 +65,6 @@ static bool check_options(const ses_pruner_options *o, ses_err *e)
         return ses_fail(e, SES_EUSAGE,
                         "--data FILE is required: the importance of heads, rows and layers is measured on "
                         "labeled examples");
-    if (!o->overwrite && ses_path_exists(o->output))
-        return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces its files", o->output);
     return true;
 }
 
@@ -225,6 +243,10 @@ static bool prune(pruner *p, ses_err *e)
         p->filled = ses_model_reduce(p->model, p->keep, SES_REDUCED_FILLED, e);
     if (!p->small || (o->form == SES_REDUCED_FILLED && !p->filled)) return false;
     r->after = figures_of(p->small);
+    if (p->filled) {
+        ses_pruner_figures written = figures_of(p->filled);
+        r->after.parameters = written.parameters, r->after.flops = written.flops;
+    }
     return evaluate(p, p->small, &r->after.score, e) && ses_train_folder_write(o->output, write_files, p, e);
 }
 
@@ -235,7 +257,7 @@ bool ses_pruner_run(const char *dir, const ses_pruner_options *o, ses_device *d,
     *r = (ses_pruner_result){ 0 };
     if (!check_options(o, e)) return false;
     p.dir = ses_model_resolve(dir, NULL, e);
-    bool ok = p.dir && open_model(&p, e) && open_data(&p, e) && prune(&p, e);
+    bool ok = p.dir && check_output(o, p.dir, e) && open_model(&p, e) && open_data(&p, e) && prune(&p, e);
     ses_finetune_set_free(&p.set);
     ses_predictor_free(p.predictor);
     ses_examples_free(p.rows);

@@ -35,7 +35,7 @@ typedef struct ses_pruner_options {
 /* Size and score of a model. */
 typedef struct ses_pruner_figures {
     int64_t layers, heads, rows; /* all layers together */
-    int64_t parameters;
+    int64_t parameters;          /* the written form has them, with zeros if it is filled */
     double flops; /* multiplications and additions in the layers, for SES_PRUNER_TOKENS tokens */
     double score; /* NaN: none */
 } ses_pruner_figures;

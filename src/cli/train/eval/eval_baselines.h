@@ -3,7 +3,7 @@
 #ifndef SES_CLI_EVAL_BASELINES_H
 #define SES_CLI_EVAL_BASELINES_H
 
-#include "predictor_args.h"
+#include "cli/train/predictor_args.h"
 
 typedef struct ses_baseline_args {
     bool baselines;

@@ -23,10 +23,28 @@ static const ses_opt opt[] = {
       .offset = offsetof(ses_exit_curve_args, html),
       .value = "FILE",
       .help = "with --exit curve: write the table and the plot as a page" },
+    { .name = "overwrite",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(ses_exit_curve_args, overwrite),
+      .of_call = true,
+      .help = "with --exit curve: replace existing files" },
 };
 const ses_opt_table ses_exit_curve_option_table = { opt, SES_LEN(opt) };
 
 bool ses_exit_curve_requested(const char *exit) { return exit && !strcmp(exit, "curve"); }
+
+bool ses_exit_curve_args_check(const ses_exit_curve_args *a, const char *exit, ses_err *e)
+{
+    const char *path[] = { a->svg, a->html };
+    if ((a->svg || a->html || a->overwrite) && !ses_exit_curve_requested(exit))
+        return ses_fail(e, SES_EUSAGE, "--svg, --html and --overwrite need --exit curve");
+    if (a->overwrite && !a->svg && !a->html)
+        return ses_fail(e, SES_EUSAGE, "--overwrite needs --svg or --html");
+    for (size_t i = 0; i < SES_LEN(path); i++)
+        if (path[i] && !a->overwrite && ses_path_exists(path[i]))
+            return ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", path[i]);
+    return true;
+}
 
 /* ---- points ---- */
 

@@ -2,8 +2,8 @@
 #include "eval_baselines.h"
 
 #include "base/str.h"
+#include "cli/train/train_monitor.h"
 #include "cli/ui/text_table.h"
-#include "train_monitor.h"
 #include "tune/classifier_run.h"
 
 #include <math.h>
