@@ -142,6 +142,31 @@ cp "$tmp/record" "$tmp/later/candidates/int8.json"
 ok "of another machine" exits 0 full -o "$tmp/later" --methods int8 --resume
 ok "measured again" err_has '^\[1/1\] int8: accuracy'
 
+# Without --eval a tenth of --data is held out; without --output the folder has the name of the model.
+own=$(case $sesame in /*) echo "$sesame" ;; *) echo "$PWD/$sesame" ;; esac)
+held() { (cd "$tmp" && "$own" compress model --task classify --threads 1 --epochs 1 --texts 4 --rounds 1 "$@"); }
+ok "held out" exits 0 held --data train.tsv --max-drop 100 --methods student:1
+ok "said" out_has 'Scores are on 8 examples of train.tsv'
+ok "in JSON" grep -q '"held_out_examples": 8,' "$tmp/model-compressed/compress.json"
+ok "a tenth" test "$(sed 1d "$tmp/model-compressed/data/held-out-train.tsv" | wc -l)" = 8
+ok "all rows are in one part" sh -c "cd '$tmp/model-compressed/data' && { sed 1d train-train.tsv; sed 1d held-out-train.tsv; } | sort >../all && sort '$tmp/rows' | cmp - ../all"
+ok "training sees the other part" grep -q -- '--train model-compressed/data/train-train.tsv' "$tmp/model-compressed/candidates/student:1.json"
+cp -r "$tmp/model-compressed/data" "$tmp/data-before"
+ok "no second time" exits 3 held --data train.tsv --methods student:1
+ok "but resume" exits 0 held --data train.tsv --max-drop 100 --methods student:1 --resume
+ok "the same parts" diff -r "$tmp/data-before" "$tmp/model-compressed/data"
+head -9 "$tmp/train.tsv" >"$tmp/few.tsv"
+ok "too few" exits 3 held --data few.tsv -o few --methods int8
+ok "said" err_has '8 examples are too few to hold out a part'
+awk 'BEGIN { for (i = 0; i < 30; i++) printf "anna B-PER\nlives O\nin O\n%s B-LOC\n\n", i % 2 ? "paris" : "london" }' >"$tmp/tags.txt"
+ok "sentences" exits 0 sh -c "cd '$tmp' && '$own' compress encoder --task tag --data tags.txt -o tagger-compressed --threads 1 --epochs 1 --texts 2 --rounds 1 --methods int8"
+ok "stay whole" test "$(grep -c anna "$tmp/tagger-compressed/data/held-out-tags.txt")/$(grep -c lives "$tmp/tagger-compressed/data/train-tags.txt")" = 3/27
+awk 'BEGIN { printf "{\"version\": \"1.1\", \"data\": ["; for (i = 0; i < 24; i++) printf "%s{\"title\": \"t\", \"paragraphs\": [{\"context\": \"anna lives in paris .\", \"qas\": [{\"id\": \"q%d\", \"question\": \"who lives in paris ?\", \"answers\": [{\"text\": \"anna\", \"answer_start\": 0}]}]}]}", i ? "," : "", i; print "]}" }' >"$tmp/squad.json"
+ok "paragraphs" exits 0 sh -c "cd '$tmp' && '$own' compress encoder --task answer --data squad.json -o squad --threads 1 --epochs 1 --texts 2 --rounds 1 --methods int8"
+ok "stay whole" test "$(grep -o '"q[0-9]*"' "$tmp/squad/data/held-out-squad.json" | wc -l)/$(grep -o '"q[0-9]*"' "$tmp/squad/data/train-squad.json" | wc -l)" = 2/22
+ok "no data at all" exits 2 held
+ok "all options are named" err_has 'give --data FILE (training; .*), --eval FILE, or both'
+
 # Refusals.
 ok "a negative loss" exits 2 full -o "$tmp/x" --max-drop -1
 ok "an unknown method" exits 2 full -o "$tmp/x" --methods studnt:0.5

@@ -14,16 +14,15 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = AT(eval),
       .value = "FILE",
-      .required = true,
-      .help = "labeled examples for scores and times" },
+      .help = "labeled examples for scores and times; default: a random tenth of --data, at most about 2000, "
+              "which no training sees" },
     { .name = "output",
       .letter = 'o',
       .type = SES_OPT_TEXT,
       .offset = AT(output),
       .value = "DIR",
-      .required = true,
       .help = "folder of the chosen model (DIR/model), compress.json, compress.svg, compress.html and the "
-              "candidates" },
+              "candidates; default: the model's name with -compressed" },
     { .name = "max-drop",
       .type = SES_OPT_REAL,
       .offset = AT(max_drop),
@@ -160,6 +159,8 @@ static ses_json_doc *open_stored(const ses_call *c, ses_err *e)
 }
 
 static const ses_usage_example examples[] = {
+    { "sesame compress sst2 --task sst2 --data SST-2/train.tsv --max-drop 1",
+      "all default methods, in the folder sst2-compressed; a tenth of the data is held out" },
     { "sesame compress sst2 --eval SST-2/dev.tsv -o small", "8-bit weights, without training" },
     { "sesame compress sst2 --data SST-2/train.tsv --eval SST-2/dev.tsv --max-drop 0.5 -o small",
       "all default methods; the fastest model that loses at most half a point" },
@@ -187,7 +188,7 @@ const ses_command ses_command_compress = {
 #include "cli/compress/compress_methods.def"
 #undef SES_COMPRESS
         "A candidate is a chain of methods. Chains share their beginnings: a model is trained once and "
-        "measured in each precision. Models that train do not see --eval. Each candidate alternates with the "
+        "measured in each precision. Models that train do not see --eval or the part of --data that is held out instead. Each candidate alternates with the "
         "original in several rounds, so that noise of the machine cancels. Methods that do not fit the model "
         "are left out with the reason.\n\n"
         "The choice reads the scores on --eval: report the score of the chosen model on other data.\n\n"

@@ -151,7 +151,7 @@ static bool describe(ses_compress *z, ses_err *e)
 static bool open_output(ses_compress *z, ses_err *e)
 {
     const ses_compress_args *a = z->a;
-    ses_result_folder f = { .dir = a->output,
+    ses_result_folder f = { .dir = z->output,
                             .file = "compress.json",
                             .noun = "compression",
                             .hint = "--overwrite repeats all candidates",
@@ -160,7 +160,7 @@ static bool open_output(ses_compress *z, ses_err *e)
                             .resume = a->resume,
                             .overwrite = a->overwrite };
     if (!ses_result_folder_check(&f, e)) return false;
-    z->root = ses_path_join(a->output, "candidates", e);
+    z->root = ses_path_join(z->output, "candidates", e);
     if (!z->root) return false;
     if (a->overwrite && ses_path_is_dir(z->root)) ses_dir_remove_all(z->root, NULL);
     if (!ses_dir_make(z->root, e)) return false;
@@ -189,9 +189,10 @@ static bool finish(ses_compress *z, bool stopped, ses_err *e)
 
 static bool run(ses_compress *z, bool *stopped, ses_err *e)
 {
-    ses_dir_lock *lock = open_output(z, e) ? ses_dir_lock_new(z->a->output, e) : NULL;
+    ses_dir_lock *lock = open_output(z, e) ? ses_dir_lock_new(z->output, e) : NULL;
     if (!lock) return false;
-    bool ok = (z->a->resume || ses_compress_write_json(z, e)) && ses_compress_make(z, stopped, e);
+    bool ok = ses_compress_hold_out(z, e) && (z->a->resume || ses_compress_write_json(z, e)) &&
+              ses_compress_make(z, stopped, e);
     if (ok && !*stopped && z->candidate[0].state == SES_CANDIDATE_FAILED)
         ok = ses_fail(e, SES_EARG, "%s: %s", z->model, z->candidate[0].reason);
     bool measures = !*stopped && !z->a->make_only;
@@ -209,6 +210,9 @@ static void compress_free(ses_compress *z)
         ses_buf_free(&z->candidate[i].commands);
     }
     ses_free(z->candidate);
+    ses_free(z->output);
+    ses_free(z->train);
+    ses_free(z->eval);
     ses_free(z->root);
     ses_free(z->settings);
     ses_free(z->command);
@@ -219,7 +223,7 @@ bool ses_compress_command(ses_call *c, ses_err *e)
     ses_compress z = { .c = c, .a = c->args, .model = c->operands[0] };
     bool stopped = false;
     ses_train_monitor_catch_signals();
-    bool ok = read_task(&z, e) && check_trained_task(&z, e) && read_model(&z, e) &&
+    bool ok = ses_compress_choose_files(&z, e) && read_task(&z, e) && check_trained_task(&z, e) && read_model(&z, e) &&
               ses_compress_choose_methods(&z, e) && check_data(&z, e) && describe(&z, e) &&
               run(&z, &stopped, e);
     if (ok && stopped) {

@@ -86,6 +86,9 @@ typedef struct ses_compress {
     ses_call *c;
     const ses_compress_args *a;
     const char *model; /* as given */
+    char *output, *train, *eval; /* folder; files, train NULL: none */
+    bool holds_out;              /* they are parts of --data */
+    size_t n_held_out;
     const struct ses_finetune_task *task;
     const char *metric;
     bool lower_is_better, in_percent;
@@ -111,6 +114,12 @@ const char *ses_compress_rule_of(const ses_candidate *x, char *buf, size_t size)
 bool ses_compress_choose_methods(ses_compress *z, ses_err *e);
 /* Adds the chain "A:VALUE+B" and its beginnings, unless they exist. *index: of the last one; may be NULL. */
 bool ses_compress_add_chain(ses_compress *z, const char *chain, size_t n, size_t *index, ses_err *e);
+
+/* compress_data.c */
+/* Sets output, train and eval. */
+bool ses_compress_choose_files(ses_compress *z, ses_err *e);
+/* Without --eval: writes the two parts of --data. The folder exists. */
+bool ses_compress_hold_out(ses_compress *z, ses_err *e);
 
 /* compress_steps.c */
 /* Fills out with the commands that make a candidate, one per line, quoted for a shell. False: the method

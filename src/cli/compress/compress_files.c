@@ -224,7 +224,7 @@ static bool write_card(const ses_compress *z, const char *dir, ses_err *e)
 
 bool ses_compress_write_model(const ses_compress *z, ses_err *e)
 {
-    char *dir = ses_path_join(z->a->output, "model", e);
+    char *dir = ses_path_join(z->output, "model", e);
     copy_job j = { z->candidate[z->chosen].dir, dir, e, true };
     bool ok = dir && ses_dir_remove_all(dir, e) && ses_dir_make(dir, e) &&
               ses_dir_each(j.from, copy_entry, &j, e) && j.ok && copy_records(z, dir, e) &&

@@ -134,11 +134,11 @@ static bool is_excluded(const ses_compress *z, size_t i, ses_err *why)
 {
     const ses_candidate *x = &z->candidate[i], *parent = &z->candidate[x->parent];
     const char *task = z->a->tune.data.task;
-    if (!x->method) return z->is_new && !z->a->train && !ses_fail(why, SES_EUSAGE, "needs --data");
+    if (!x->method) return z->is_new && !z->train && !ses_fail(why, SES_EUSAGE, "needs --data");
     if (parent->state == SES_CANDIDATE_FAILED)
         return !ses_fail(why, parent->is_unsupported ? SES_EUNSUPPORTED : SES_EARG, "%s was not made",
                          parent->name);
-    if (x->method->trains && !z->a->train)
+    if (x->method->trains && !z->train)
         return !ses_fail(why, SES_EUNSUPPORTED, "needs training data: --data FILE");
     if (x->method->tasks && !ses_list_has(x->method->tasks, z->task->name))
         return !ses_fail(why, SES_EUNSUPPORTED, "not for the task %s", task);

@@ -139,7 +139,7 @@ static void count(const char *dir, ses_device *dev, result *r)
 static bool evaluate(const ses_compress *z, ses_predictor *p, result *r, ses_err *e)
 {
     ses_eval_report report = { 0 };
-    bool ok = ses_predictor_evaluate(p, z->a->eval, &report, e);
+    bool ok = ses_predictor_evaluate(p, z->eval, &report, e);
     r->score = r->low = r->high = NAN;
     for (size_t i = 0; ok && i < report.scores.n; i++) {
         const ses_score *s = &report.scores.item[i];
@@ -147,7 +147,7 @@ static bool evaluate(const ses_compress *z, ses_predictor *p, result *r, ses_err
     }
     if (ok && report.mean_layers > 0) r->flops *= report.mean_layers / (double)report.n_layers;
     ses_eval_report_free(&report);
-    return ok && (isfinite(r->score) || ses_fail(e, SES_EARG, "%s: no score %s", z->a->eval, z->metric));
+    return ok && (isfinite(r->score) || ses_fail(e, SES_EARG, "%s: no score %s", z->eval, z->metric));
 }
 
 /* A rule may follow a precision. */
