@@ -90,17 +90,33 @@ static bool start(workshop *s, job *j, ses_err *e)
     return ok;
 }
 
-/* The last line of a candidate's log, without the name of the program. */
+/* The last line of a text that is not empty, without the name of the program and a final period. A line
+ * that begins with the name comes before others: "sesame: MESSAGE", then "Try 'sesame prune --help'.". */
+static ses_string last_message(const char *text, size_t n)
+{
+    static const char name[] = "sesame: ";
+    const size_t len = sizeof name - 1;
+    ses_string last = { "", 0 }, named = last;
+    for (size_t begin = 0, end; begin < n; begin = end + 1) {
+        for (end = begin; end < n && text[end] != '\n';) end++;
+        if (end == begin) continue;
+        last = (ses_string){ text + begin, end - begin };
+        if (last.n > len && !strncmp(last.p, name, len)) named = (ses_string){ last.p + len, last.n - len };
+    }
+    if (named.n) last = named;
+    if (last.n > 1 && last.p[last.n - 1] == '.' && last.p[last.n - 2] != '.') last.n--; /* not of "..." */
+    return last;
+}
+
+/* Why the commands of a candidate failed: from its log. */
 static void read_reason(const ses_compress *z, size_t i, char *reason, size_t size)
 {
     char *path = ses_compress_path(z, i, ".log", NULL);
-    size_t n = 0, begin;
+    size_t n = 0;
     char *text = path && ses_path_exists(path) ? ses_file_read(path, LOG_MAX, &n, NULL) : NULL;
-    while (n && text[n - 1] == '\n') n--;
-    for (begin = n; begin && text[begin - 1] != '\n';) begin--;
-    if (text && n - begin > 8 && !strncmp(text + begin, "sesame: ", 8)) begin += 8;
-    if (text && n > begin)
-        ses_quote(reason, size, text + begin, n - begin);
+    ses_string why = text ? last_message(text, n) : (ses_string){ "", 0 };
+    if (why.n)
+        ses_quote(reason, size, why.p, why.n);
     else
         snprintf(reason, size, "its command failed");
     ses_free(text);
