@@ -12,13 +12,13 @@ figure() { sed -n "s/^ *\"$1\": \([-0-9.e]*\).*/\1/p" "$2" | head -1; }
 candidates() { sed -n 's/^      "name": "\(.*\)",/\1/p' "$1" | tr '\n' ' '; }
 
 # A model is trained once and measured in both precisions.
-ok "compress" exits 0 full -o "$tmp/a" --methods student,int8
+ok "compress" exits 0 full -o "$tmp/a" --methods student,int8 --by size
 ok "its candidates" test "$(candidates "$tmp/a/compress.json")" = 'original student:0.5 student:0.33 int8 student:0.5+int8 student:0.33+int8 '
 ok "two students" test "$(grep -l finetune "$tmp"/a/candidates/*.json | wc -l)" = 2
 ok "rows" test "$(grep -c '^\(original\|int8\|student\)[^ ]* .*x  *[0-9.]* KiB' "$tmp/out")" = 6
 ok "one is chosen" test "$(grep -c '  chosen$' "$tmp/out")" = 1
 ok "a plot" out_has '\* chosen  + original  o on the front'
-ok "the choice" out_has '/a/model is [a-z]*[0-9:.+int]*: the least latency'
+ok "the choice" out_has '/a/model is [a-z]*[0-9:.+int]*: the least size'
 ok "the commands" out_has '^sesame quantize .*student:0.*+int8 --dtype int8$'
 ok "energy is measured or said to be missing" sh -c "grep -q 'mJ\|Energy: not available: ' '$tmp/out'"
 ok "progress" err_has '^\[5/5\] student:0.33+int8: made in '
@@ -83,6 +83,11 @@ done
 ok "four ways to leave" test "$(ls "$tmp"/method-exit/candidates/*exit:*.json | wc -l)" = 4
 ok "leave at once" exits 0 full -o "$tmp/method-exit" --resume --methods exits+exit:1
 ok "fewer layers, fewer products" test "$(figure flops_per_token "$tmp/method-exit/candidates/exits+exit:1.json")" = 16384.0
+ok "a usage error of a command" exits 0 full -o "$tmp/usage" --methods exits+qat
+ok "its log" grep -q "^Try 'sesame finetune --help'" "$tmp/usage/candidates/exits+qat.log"
+ok "its reason" grep -q '"reason": "exits cannot be trained with a teacher' "$tmp/usage/candidates/exits+qat.json"
+grep -q 'factorize .* --data .*train.tsv --task classify' "$tmp/method-lowrank/candidates/lowrank:0.5.json"
+ok "factors for the data" test $? = 0
 ok "all default methods" exits 0 full -o "$tmp/default"
 ok "of all kinds" test "$(grep -c '^\[.*times as fast' "$tmp/err")" -ge 6
 
@@ -176,6 +181,11 @@ ok "said" err_has 'int8 ends a chain: put it last'
 ok "a rule without exits" exits 2 full -o "$tmp/x" --methods student:1+exit:0.3
 ok "said" err_has 'exit needs exits before it: exits+exit:0.3'
 ok "a value too many" exits 2 full -o "$tmp/x" --methods int8:4
+for x in prune:2 prune:1 movement:0 zeros:1.5 lowrank:7 student:abc student:1.5 student:0 exits+exit:5 sparse:../x sparse:0x1p-1 \
+    heads:-0.5 ffn:1e-1 student: zeros:nan; do
+    ok "$x" exits 2 full -o "$tmp/x" --methods int8,$x
+    ok "its range" err_has 'expected a number above 0 and '
+done
 ok "a value too few" exits 2 full -o "$tmp/x" --methods int8,student+f16
 ok "no model" exits 3 compress "$tmp/none" --task classify -o "$tmp/x"
 ok "no task" exits 2 compress "$tmp/encoder" -o "$tmp/x"

@@ -183,12 +183,13 @@ const ses_command ses_command_compress = {
         "beats (the Pareto front), and writes the best one that loses at most --max-drop to DIR/model. An "
         "encoder without a head for the task is fine-tuned first.\n\n"
         "Methods:\n\n"
-#define SES_COMPRESS(name_, kind_, tasks_, values_, default_, trains_, after_, steps_, summary_) \
+#define SES_COMPRESS(name_, kind_, tasks_, type_, values_, default_, trains_, after_, steps_, summary_) \
     "  " name_ ": " summary_ "\n\n"
 #include "cli/compress/compress_methods.def"
 #undef SES_COMPRESS
         "A candidate is a chain of methods. Chains share their beginnings: a model is trained once and "
-        "measured in each precision. Models that train do not see --eval or the part of --data that is held out instead. Each candidate alternates with the "
+        "measured in each precision. Models that train do not see --eval or the part of --data that is held "
+        "out instead. Each candidate alternates with the "
         "original in several rounds, so that noise of the machine cancels. Methods that do not fit the model "
         "are left out with the reason.\n\n"
         "The choice reads the scores on --eval: report the score of the chosen model on other data.\n\n"

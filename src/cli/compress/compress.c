@@ -223,9 +223,9 @@ bool ses_compress_command(ses_call *c, ses_err *e)
     ses_compress z = { .c = c, .a = c->args, .model = c->operands[0] };
     bool stopped = false;
     ses_train_monitor_catch_signals();
-    bool ok = ses_compress_choose_files(&z, e) && read_task(&z, e) && check_trained_task(&z, e) && read_model(&z, e) &&
-              ses_compress_choose_methods(&z, e) && check_data(&z, e) && describe(&z, e) &&
-              run(&z, &stopped, e);
+    bool ok = ses_compress_choose_files(&z, e) && read_task(&z, e) && check_trained_task(&z, e) &&
+              read_model(&z, e) && ses_compress_choose_methods(&z, e) && check_data(&z, e) &&
+              describe(&z, e) && run(&z, &stopped, e);
     if (ok && stopped) {
         fprintf(stderr, "stopped; the same command with --resume continues\n");
         ok = false; /* main exits with the code of the signal */

@@ -33,11 +33,20 @@ typedef enum {
     SES_COMPRESS_RULE       /* ends a chain: a setting of prediction, the model stays the same */
 } ses_compress_kind;
 
+/* Type of a method's parameter. */
+typedef enum {
+    SES_COMPRESS_NONE,
+    SES_COMPRESS_PART,  /* above 0, below 1 */
+    SES_COMPRESS_COUNT, /* a part, or a whole number */
+    SES_COMPRESS_UNIT   /* above 0, at most 1 */
+} ses_compress_type;
+
 /* A line of compress_methods.def. */
 typedef struct ses_compress_method {
     const char *name;
     ses_compress_kind kind;
-    const char *tasks;  /* fine-tuning tasks, '|' between; NULL: all */
+    const char *tasks; /* fine-tuning tasks, '|' between; NULL: all */
+    ses_compress_type type;
     const char *values; /* default values of its parameter, ',' between; NULL: it has no parameter */
     bool is_default;    /* used without --methods */
     bool trains;        /* needs --data */
@@ -85,7 +94,7 @@ typedef struct ses_candidate {
 typedef struct ses_compress {
     ses_call *c;
     const ses_compress_args *a;
-    const char *model; /* as given */
+    const char *model;           /* as given */
     char *output, *train, *eval; /* folder; files, train NULL: none */
     bool holds_out;              /* they are parts of --data */
     size_t n_held_out;

@@ -7,11 +7,18 @@
 #include "base/suggest.h"
 #include "tune/finetuner.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const ses_compress_method methods[] = {
-#define SES_COMPRESS(name_, kind_, tasks_, values_, default_, trains_, after_, steps_, summary_) \
-    { name_, SES_COMPRESS_##kind_, tasks_, values_, default_, trains_, after_, steps_, summary_ },
+#define SES_COMPRESS(name_, kind_, tasks_, type_, values_, default_, trains_, after_, steps_, summary_) \
+    {                                                                                                   \
+        name_,   SES_COMPRESS_##kind_,                                                                  \
+        tasks_,  SES_COMPRESS_##type_,                                                                  \
+        values_, default_,                                                                              \
+        trains_, after_,                                                                                \
+        steps_,  summary_                                                                               \
+    },
 #include "compress_methods.def"
 #undef SES_COMPRESS
 };
@@ -60,6 +67,26 @@ static bool contains(const ses_compress *z, size_t i, const char *method)
     return false;
 }
 
+/* Digits with at most one point, in the range of the method. Values become parts of paths. */
+static bool check_value(const ses_compress_method *m, ses_string v, ses_err *e)
+{
+    static const char *const range[] = { [SES_COMPRESS_NONE] = "",
+                                         [SES_COMPRESS_PART] = "above 0 and below 1",
+                                         [SES_COMPRESS_COUNT] = "above 0 and below 1, or a whole number",
+                                         [SES_COMPRESS_UNIT] = "above 0 and at most 1" };
+    char text[24] = "";
+    size_t digits = 0, points = 0;
+    for (size_t i = 0; i < v.n; i++) digits += v.p[i] >= '0' && v.p[i] <= '9', points += v.p[i] == '.';
+    bool ok = digits && points <= 1 && digits + points == v.n && v.n < sizeof text;
+    if (ok) memcpy(text, v.p, v.n);
+    double x = ok ? strtod(text, NULL) : 0;
+    ok = ok && x > 0 &&
+         (x < 1 || (m->type == SES_COMPRESS_UNIT && x == 1) || (m->type == SES_COMPRESS_COUNT && !points));
+    return ok || ses_fail(e, SES_EUSAGE, "%s:%s: expected a number %s, as %s:%.*s", m->name,
+                          ses_quoted_of(v.p, v.n).s, range[m->type], m->name, (int)strcspn(m->values, ","),
+                          m->values);
+}
+
 /* A new candidate: the chain of n bytes, whose last method is `link`. */
 static bool add(ses_compress *z, const char *chain, size_t n, const char *link, size_t parent, ses_err *e)
 {
@@ -80,6 +107,7 @@ static bool add(ses_compress *z, const char *chain, size_t n, const char *link, 
                                   : "%.*s: %s has no value; write %s",
                         (int)n, chain, m->name, m->name, m->values ? (int)strcspn(m->values, ",") : 0,
                         m->values ? m->values : "");
+    if (m->values && !check_value(m, (ses_string){ link + name + 1, len - name - 1 }, e)) return false;
     if (z->n == MAX_CANDIDATES || n >= MAX_NAME)
         return ses_fail(e, SES_EUSAGE, "--methods: more than %d candidates, or a longer name than %d bytes",
                         MAX_CANDIDATES, MAX_NAME);
