@@ -81,6 +81,12 @@ for name in $(sed -n 's/^SES_COMPRESS("\([a-z0-9-]*\)".*/\1/p' src/cli/compress/
     ok "$name: no failure" sh -c "! grep -h '\"reason\"' $tmp/method-$name/candidates/*.json"
 done
 ok "four ways to leave" test "$(ls "$tmp"/method-exit/candidates/*exit:*.json | wc -l)" = 4
+ok "exits are not chosen without a rule" exits 0 full -o "$tmp/method-exits" --resume --methods exits --max-drop 100 --json
+ok "the original" out_has '"chosen": "original"'
+ok "a rule brings its exits" exits 0 full -o "$tmp/rule" --methods exit
+ok "both" test "$(candidates "$tmp/rule/compress.json")" = 'original exits exits+exit:0.1 exits+exit:0.3 '
+for x in f16 int8; do ok "trained in $x" exits 2 full -o "$tmp/x" --dtype $x; done
+ok "said" err_has '--dtype: models are trained in f32 or bf16'
 ok "leave at once" exits 0 full -o "$tmp/method-exit" --resume --methods exits+exit:1
 ok "fewer layers, fewer products" test "$(figure flops_per_token "$tmp/method-exit/candidates/exits+exit:1.json")" = 16384.0
 ok "a usage error of a command" exits 0 full -o "$tmp/usage" --methods exits+qat
@@ -92,7 +98,9 @@ ok "all default methods" exits 0 full -o "$tmp/default"
 ok "of all kinds" test "$(grep -c '^\[.*times as fast' "$tmp/err")" -ge 6
 
 # Without training data: methods that need none; the others with the reason.
-ok "no data" exits 0 compress "$tmp/model" -o "$tmp/c" --methods student:0.5,int8
+ok "a named method needs data" exits 2 compress "$tmp/model" -o "$tmp/c" --methods student:0.5,int8
+ok "said" err_has 'student:0.5 needs training data: give --data FILE'
+ok "no data" exits 0 compress "$tmp/model" -o "$tmp/c"
 ok "the reason" out_has 'student:0.5 has no result (nor 1 that start with it): needs training data:'
 ok "int8 is measured" grep -q '"state": "measured"' "$tmp/c/candidates/int8.json"
 

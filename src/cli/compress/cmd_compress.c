@@ -192,6 +192,9 @@ const ses_command ses_command_compress = {
         "out instead. Each candidate alternates with the "
         "original in several rounds, so that noise of the machine cancels. Methods that do not fit the model "
         "are left out with the reason.\n\n"
+        "--device and --dtype (f32 or bf16) are of training; the types of the models are methods. Exits "
+        "without "
+        "exit are not chosen: they only add classifiers that nothing uses.\n\n"
         "The choice reads the scores on --eval: report the score of the chosen model on other data.\n\n"
         "Ctrl-C stops; --resume continues, and training from its checkpoint. The candidates stay in "
         "DIR/candidates.",

@@ -36,6 +36,16 @@ static bool read_task(ses_compress *z, ses_err *e)
     return true;
 }
 
+/* --dtype is of training here: precisions of the models are methods. */
+static bool check_dtype(const ses_compress *z, ses_err *e)
+{
+    ses_dtype t = ses_compute_device_options(&z->a->tune.compute).dtype;
+    return t == SES_F32 || t == SES_BF16 ||
+           ses_fail(e, SES_EUSAGE,
+                    "--dtype: models are trained in f32 or bf16; --methods f16,bf16,int8 stores them in "
+                    "other types");
+}
+
 /* Whether the model was trained for this task; a folder without run.json tells nothing. */
 static bool check_trained_task(const ses_compress *z, ses_err *e)
 {
@@ -223,9 +233,9 @@ bool ses_compress_command(ses_call *c, ses_err *e)
     ses_compress z = { .c = c, .a = c->args, .model = c->operands[0] };
     bool stopped = false;
     ses_train_monitor_catch_signals();
-    bool ok = ses_compress_choose_files(&z, e) && read_task(&z, e) && check_trained_task(&z, e) &&
-              read_model(&z, e) && ses_compress_choose_methods(&z, e) && check_data(&z, e) &&
-              describe(&z, e) && run(&z, &stopped, e);
+    bool ok = check_dtype(&z, e) && ses_compress_choose_files(&z, e) && read_task(&z, e) &&
+              check_trained_task(&z, e) && read_model(&z, e) && ses_compress_choose_methods(&z, e) &&
+              check_data(&z, e) && describe(&z, e) && run(&z, &stopped, e);
     if (ok && stopped) {
         fprintf(stderr, "stopped; the same command with --resume continues\n");
         ok = false; /* main exits with the code of the signal */

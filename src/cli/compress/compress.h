@@ -119,6 +119,8 @@ typedef struct ses_compress {
 const ses_compress_method *ses_compress_method_at(size_t i); /* NULL past the last */
 /* The rule by which the texts of a candidate leave early, in buf; NULL: none. */
 const char *ses_compress_rule_of(const ses_candidate *x, char *buf, size_t size);
+/* Whether a chain has parts that only a rule at its end would use: the classifiers of exits without exit. */
+bool ses_compress_lacks_rule(const ses_compress *z, size_t i);
 /* Makes the candidates of --methods. */
 bool ses_compress_choose_methods(ses_compress *z, ses_err *e);
 /* Adds the chain "A:VALUE+B" and its beginnings, unless they exist. *index: of the last one; may be NULL. */

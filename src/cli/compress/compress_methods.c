@@ -205,6 +205,35 @@ static bool add_rules(ses_compress *z, ses_err *e)
     return true;
 }
 
+bool ses_compress_lacks_rule(const ses_compress *z, size_t i)
+{
+    if (!i || z->candidate[i].method->kind == SES_COMPRESS_RULE) return false;
+    for (size_t r = 0; r < SES_LEN(methods); r++)
+        if (methods[r].after && contains(z, i, methods[r].after)) return true;
+    return false;
+}
+
+/* A rule that --methods names without the method it follows: that method, too. */
+static bool add_missing(ses_compress *z, ses_err *e)
+{
+    for (size_t r = 0; z->a->methods && r < SES_LEN(methods); r++) {
+        const char *after = methods[r].after;
+        bool found = !after || !wants_rule(z, &methods[r]);
+        for (size_t i = 1; !found && i < z->n; i++) found = contains(z, i, after);
+        if (!found && !ses_compress_add_chain(z, after, strlen(after), NULL, e)) return false;
+    }
+    return true;
+}
+
+/* Methods that the user names must be possible. */
+static bool check_trained(const ses_compress *z, ses_err *e)
+{
+    for (size_t i = 1; z->a->methods && !z->a->train && i < z->n; i++)
+        if (z->candidate[i].method->trains)
+            return ses_fail(e, SES_EUSAGE, "%s needs training data: give --data FILE", z->candidate[i].name);
+    return true;
+}
+
 const char *ses_compress_rule_of(const ses_candidate *x, char *buf, size_t size)
 {
     if (!x->method || x->method->kind != SES_COMPRESS_RULE) return NULL;
@@ -227,5 +256,6 @@ bool ses_compress_choose_methods(ses_compress *z, ses_err *e)
             return false;
     for (size_t k = 0; value_at(z->a->methods, k, &entry); k++)
         if (!add_entry(z, entry, e)) return ses_wrap(e, "--methods");
-    return (combine(z, e) && add_rules(z, e)) || ses_wrap(e, "--methods");
+    return (add_missing(z, e) && check_trained(z, e) && combine(z, e) && add_rules(z, e)) ||
+           ses_wrap(e, "--methods");
 }
