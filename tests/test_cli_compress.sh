@@ -138,6 +138,24 @@ ok "the code of the signal" test $code = 130 -o $code = 0 # a fast machine may h
 ok "continue" exits 0 full -o "$tmp/half" --methods student:1 --epochs 300 --resume
 ok "the same weights" cmp "$tmp/half/candidates/student:1/model.safetensors" "$tmp/whole/candidates/student:1/model.safetensors"
 
+# After SIGTERM no child is left that holds a lock, nor after the death of the parent.
+for sig in TERM KILL; do
+    full -o "$tmp/$sig" --methods student:1 --epochs 3000 >"$tmp/out" 2>"$tmp/err" &
+    pid=$!
+    i=0
+    while [ ! -s "$tmp/$sig/candidates/student:1/log.jsonl" ] && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done
+    for p in /proc/[0-9]*; do # the child of the shell, if the function has a shell of its own
+        grep -q "^PPid:[[:space:]]*$pid\$" "$p/status" 2>/dev/null && cat "$p/cmdline" 2>/dev/null | tr '\0' ' ' | grep -q ' compress ' && pid=${p#/proc/}
+    done
+    kill -$sig "$pid"
+    i=0
+    while [ -d "/proc/$pid" ] && ! grep -q '^State:.*Z' "/proc/$pid/status" 2>/dev/null && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done
+    [ $sig = TERM ] || sleep 2 # children learn of it by a signal
+    for p in /proc/[0-9]*; do cat "$p/cmdline" 2>/dev/null | tr '\0' ' ' | grep " --output $tmp/$sig/"; done >"$tmp/left"
+    ok "no child after $sig" test ! -s "$tmp/left"
+    wait
+done
+
 # Several jobs, and a budget.
 ok "three jobs" exits 0 full -o "$tmp/jobs" --jobs 3 --methods student,int8
 ok "the same student" cmp "$tmp/jobs/candidates/student:0.5/model.safetensors" "$tmp/a/candidates/student:0.5/model.safetensors"
@@ -179,6 +197,20 @@ ok "paragraphs" exits 0 sh -c "cd '$tmp' && '$own' compress encoder --task answe
 ok "stay whole" test "$(grep -o '"q[0-9]*"' "$tmp/squad/data/held-out-squad.json" | wc -l)/$(grep -o '"q[0-9]*"' "$tmp/squad/data/train-squad.json" | wc -l)" = 2/22
 ok "no data at all" exits 2 held
 ok "all options are named" err_has 'give --data FILE (training; .*), --eval FILE, or both'
+
+# Settings of the timing measure again; --overwrite needs a compression.
+cp "$tmp/later/candidates/int8/model.sesame-int8" "$tmp/int8-before"
+ok "other rounds" exits 0 full -o "$tmp/later" --methods int8 --resume --rounds 2 --texts 4
+ok "measured again" err_has '^\[2/2\] int8: accuracy'
+ok "not made again" cmp "$tmp/int8-before" "$tmp/later/candidates/int8/model.sesame-int8"
+ok "again" exits 0 full -o "$tmp/later" --methods int8 --resume --rounds 2 --texts 4
+ok "nothing to measure" sh -c "! grep -q accuracy '$tmp/err'"
+ok "other threads" exits 0 full -o "$tmp/later" --methods int8 --resume --rounds 2 --texts 4 --threads 2
+mkdir -p "$tmp/mine/model" && echo x >"$tmp/mine/model/file"
+ok "another folder" exits 3 full -o "$tmp/mine" --methods int8 --overwrite
+ok "said" err_has 'has files but no compress.json'
+ok "is kept" test -s "$tmp/mine/model/file"
+ok "a compression" exits 0 full -o "$tmp/later" --methods int8 --overwrite
 
 # Refusals.
 ok "a negative loss" exits 2 full -o "$tmp/x" --max-drop -1

@@ -17,8 +17,9 @@
 
 #include <string.h>
 
-/* Options that do not change the figures of a candidate. */
-static const char *const IRRELEVANT = "methods|output|by|max-drop|budget|device|isa";
+/* Options that do not change the model of a candidate, nor its score. A candidate that was timed in another
+ * way is measured again: see ses_compress_read_candidate. */
+static const char *const IRRELEVANT = "methods|output|by|max-drop|budget|device|isa|texts|rounds|threads";
 
 /* ---- task and model ---- */
 
@@ -158,6 +159,28 @@ static bool describe(ses_compress *z, ses_err *e)
     return true;
 }
 
+static bool note_entry(void *ctx, const char *name)
+{
+    *(bool *)ctx |= strcmp(name, ".lock") != 0;
+    return true;
+}
+
+/* --overwrite removes what a compression wrote, nothing else. */
+static bool check_overwrite(const ses_compress *z, ses_err *e)
+{
+    bool full = false;
+    if (!z->a->overwrite || !ses_path_exists(z->output)) return true;
+    if (!ses_dir_each(z->output, note_entry, &full, e)) return false;
+    char *path = full ? ses_path_join(z->output, "compress.json", e) : NULL;
+    bool ok = !full || (path && (ses_path_exists(path) ||
+                                 ses_fail(e, SES_EIO,
+                                          "%s: has files but no compress.json: --overwrite replaces a "
+                                          "compression only; give an empty or a new folder",
+                                          z->output)));
+    ses_free(path);
+    return ok;
+}
+
 static bool open_output(ses_compress *z, ses_err *e)
 {
     const ses_compress_args *a = z->a;
@@ -169,7 +192,7 @@ static bool open_output(ses_compress *z, ses_err *e)
                             .ignored = IRRELEVANT,
                             .resume = a->resume,
                             .overwrite = a->overwrite };
-    if (!ses_result_folder_check(&f, e)) return false;
+    if (!ses_result_folder_check(&f, e) || !check_overwrite(z, e)) return false;
     z->root = ses_path_join(z->output, "candidates", e);
     if (!z->root) return false;
     if (a->overwrite && ses_path_is_dir(z->root)) ses_dir_remove_all(z->root, NULL);

@@ -78,6 +78,8 @@ void ses_compress_put_candidate(const ses_compress *z, const ses_candidate *x, s
         for (size_t i = 0; figure_at(&copy, i, &name); i++)
             ses_json_member_real(w, name, *figure_at(&copy, i, &name));
         ses_json_member_string(w, "machine", z->machine);
+        ses_json_member_int(w, "timed_texts", z->a->texts);
+        ses_json_member_int(w, "rounds", z->a->rounds);
         ses_json_member_bool(w, "on_front", x->on_front);
         ses_json_member_bool(w, "chosen", x->is_chosen);
     } else if (*x->reason)
@@ -105,7 +107,16 @@ static void read_commands(const ses_json *list, ses_buf *out)
     }
 }
 
-/* A failed candidate is tried again; its reason stays until then. */
+/* Whether the times are of the texts and rounds of this call. */
+static bool is_timed_so(const ses_compress *z, const ses_json *root)
+{
+    int64_t texts = 0, rounds = 0;
+    return ses_json_int(ses_json_get(root, "timed_texts"), &texts) && texts == z->a->texts &&
+           ses_json_int(ses_json_get(root, "rounds"), &rounds) && rounds == z->a->rounds;
+}
+
+/* A candidate that was timed on another machine or in another way is measured again.
+ * A failed candidate is tried again; its reason stays until then. */
 bool ses_compress_read_candidate(ses_compress *z, size_t i, ses_err *e)
 {
     ses_candidate *x = &z->candidate[i];
@@ -119,7 +130,7 @@ bool ses_compress_read_candidate(ses_compress *z, size_t i, ses_err *e)
     const char *why = ses_json_string(ses_json_get(root, "reason"), NULL);
     if (why) snprintf(x->reason, sizeof x->reason, "%s", why);
     bool finished = state && !strcmp(state, "measured"),
-         measured = finished && machine && !strcmp(machine, z->machine); /* else it is measured again */
+         measured = finished && machine && !strcmp(machine, z->machine) && is_timed_so(z, root);
     if ((finished || (state && !strcmp(state, "made"))) && ses_path_is_dir(x->dir)) {
         x->state = measured ? SES_CANDIDATE_MEASURED : SES_CANDIDATE_MADE;
         ses_json_real(ses_json_get(root, "seconds"), &x->seconds);

@@ -49,8 +49,8 @@ static const char *output_of(char *const *word)
     return word[0] && word[1] && word[2] ? word[3] : NULL;
 }
 
-/* Replaces this process. threads 0: the command's own number. */
-static void execute(char **word, const char *log, bool resume, int threads)
+/* Replaces this process, a child of `parent`. threads 0: the command's own number. */
+static void execute(char **word, const char *log, bool resume, int threads, pid_t parent)
 {
     char count[24], *argv[512];
     size_t n = 0;
@@ -64,6 +64,7 @@ static void execute(char **word, const char *log, bool resume, int threads)
     }
     if (resume) argv[n++] = (char *)(uintptr_t) "--resume";
     argv[n] = NULL;
+    ses_compress_follow_parent((int)parent, SIGTERM);
     dup2(none, STDIN_FILENO);
     dup2(fd < 0 ? none : fd, STDERR_FILENO);
     dup2(none, STDOUT_FILENO);
@@ -81,9 +82,10 @@ static bool start(workshop *s, job *j, ses_err *e)
     bool ok = word && log, resume = ok && out && !strcmp(word[1], "finetune") && ses_checkpoint_any(out);
     int threads = ses_compute_threads(&z->a->tune.compute) / (int)z->a->jobs;
     if (ok && out && !resume && ses_path_exists(out)) ok = ses_dir_remove_all(out, e);
+    pid_t own = getpid();
     fflush(NULL);
     j->pid = ok ? fork() : -1;
-    if (ok && !j->pid) execute(word, log, resume, threads > 1 ? threads : 1);
+    if (ok && !j->pid) execute(word, log, resume, threads > 1 ? threads : 1, own);
     if (ok && j->pid < 0) ok = ses_fail(e, SES_EIO, "a process cannot be started: %s", strerror(errno));
     ses_free(word);
     ses_free(log);
