@@ -47,6 +47,10 @@ ok "how it was made" grep -q '^sesame .*--dtype int8' "$tmp/a/model/README.md"
 ok "eval of the model" exits 0 "$sesame" eval "$tmp/a/model" "$tmp/dev.tsv"
 ok "pipeline of the model" exits 0 "$sesame" text-classification --model "$tmp/a/model" 'it was good .'
 ok "its answer" out_has 'pos'
+ok "its title" grep -q '^# model, compressed: student:0.[35]*+int8$' "$tmp/a/model/README.md"
+ok "one title" test "$(grep -c '^# ' "$tmp/a/model/README.md")" = 1
+ok "at most 1 point" grep -q 'loses at most 1 point\.' "$tmp/a/model/README.md"
+ok "transformers cannot read it" sh -c "! grep -i transformers '$tmp/a/model/README.md'"
 
 # The printed commands make the same files.
 full -o "$tmp/b" --methods student:1+int8 --max-drop 100 >"$tmp/out" 2>"$tmp/err"
@@ -97,11 +101,17 @@ ok "factors for the data" test $? = 0
 ok "all default methods" exits 0 full -o "$tmp/default"
 ok "of all kinds" test "$(grep -c '^\[.*times as fast' "$tmp/err")" -ge 6
 
+ok "a rule" exits 0 full -o "$tmp/card" --methods exits+exit:1 --max-drop 100
+if grep -q '"chosen": "exits+exit:1"' "$tmp/card/compress.json"; then # it leaves at the first of two layers
+    ok "in the usage" grep -q "^sesame text-classification .* --exit entropy:1\$" "$tmp/card/model/README.md"
+    ok "transformers reads it" grep -q 'from transformers' "$tmp/card/model/README.md"
+fi
+
 # Without training data: methods that need none; the others with the reason.
 ok "a named method needs data" exits 2 compress "$tmp/model" -o "$tmp/c" --methods student:0.5,int8
 ok "said" err_has 'student:0.5 needs training data: give --data FILE'
 ok "no data" exits 0 compress "$tmp/model" -o "$tmp/c"
-ok "the reason" out_has 'student:0.5 has no result (nor 1 that start with it): needs training data:'
+ok "the reason" out_has 'student:0.5 has no result (nor 1 that starts with it): needs training data:'
 ok "int8 is measured" grep -q '"state": "measured"' "$tmp/c/candidates/int8.json"
 
 # Nothing qualifies: the original, and it is said.

@@ -156,6 +156,9 @@ char *ses_compress_path(const ses_compress *z, size_t i, const char *ending, ses
 /* Copies the chosen model to OUTPUT/model, with a card that has its commands and figures. */
 bool ses_compress_write_model(const ses_compress *z, ses_err *e);
 
+/* compress_card.c: README.md of the chosen model in dir, from the card that is there. */
+bool ses_compress_write_card(const ses_compress *z, const char *dir, ses_err *e);
+
 /* compress_measure.c: scores and costs of the made models; *stopped: by a signal. */
 bool ses_compress_measure_all(ses_compress *z, bool *stopped, ses_err *e);
 

@@ -261,7 +261,8 @@ bool ses_compress_hold_out(ses_compress *z, ses_err *e)
     if (ok) z->n_held_out = ses_examples_count(all);
     ses_examples_free(all);
     if (ok && !z->c->quiet)
-        fprintf(stderr, "%zu examples of %s are held out for evaluation: %s\n", z->n_held_out,
-                ses_path_name_of(z->a->train).s, z->eval);
+        fprintf(stderr, "%zu example%s of %s %s held out for evaluation: %s\n", z->n_held_out,
+                z->n_held_out == 1 ? "" : "s", ses_path_name_of(z->a->train).s,
+                z->n_held_out == 1 ? "is" : "are", z->eval);
     return ok;
 }

@@ -282,7 +282,8 @@ bool ses_compress_make(ses_compress *z, bool *stopped, ses_err *e)
     workshop s = { .z = z, .start = ses_seconds() };
     for (size_t i = 0; i < z->n; i++) s.total += z->candidate[i].state == SES_CANDIDATE_OPEN;
     if (s.total < z->n && !z->c->quiet && z->a->resume)
-        fprintf(stderr, "%zu models are made, %zu are left\n", z->n - s.total, s.total);
+        fprintf(stderr, "%zu model%s made, %zu %s left\n", z->n - s.total,
+                z->n - s.total == 1 ? " is" : "s are", s.total, s.total == 1 ? "is" : "are");
     s.line = ses_progress_start(stderr, &z->c->err, z->c->quiet, "models", (int64_t)s.total);
     bool ok = run(&s, stopped, e);
     ses_progress_end(&s.line);

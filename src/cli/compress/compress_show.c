@@ -196,7 +196,7 @@ static void put_failure(const ses_compress *z, size_t i, ses_report *r)
         while (at && at != i) at = z->candidate[at].parent;
         n += at == i && k != i;
     }
-    if (n) snprintf(more, sizeof more, " (nor %zu that start with it)", n);
+    if (n) snprintf(more, sizeof more, " (nor %zu that start%s with it)", n, n == 1 ? "s" : "");
     ses_report_note(r, "%s has no result%s: %s.", x->name, more, *x->reason ? x->reason : "not run");
 }
 
@@ -204,8 +204,8 @@ static void put_notes(const ses_compress *z, ses_report *r)
 {
     put_choice(z, r);
     if (z->holds_out)
-        ses_report_note(r, "Scores are on %zu examples of %s that were held out from training: %s.%s",
-                        z->n_held_out, ses_path_name_of(z->a->train).s, z->eval,
+        ses_report_note(r, "Scores are on %zu example%s of %s held out from training: %s.%s", z->n_held_out,
+                        z->n_held_out == 1 ? "" : "s", ses_path_name_of(z->a->train).s, z->eval,
                         z->is_new ? "" : " If the given model was trained on them, its score is too high.");
     ses_report_note(r,
                     "+-: half the %g %% interval of the score. One text: median over texts of %s and %lld "

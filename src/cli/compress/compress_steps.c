@@ -43,8 +43,8 @@ static bool put_layers(const step *s, ses_buf *out, ses_err *e)
     if (!s->z->layers) return ses_fail(e, SES_EUNSUPPORTED, "this model has no single number of layers");
     double n = v < 1 ? fmax(1, rint(v * all)) : v;
     if (n != rint(n) || n > all || (n == all && v < 1) || (n >= all && all > 0))
-        return ses_fail(e, SES_EUNSUPPORTED, "%s layers of %g: expected fewer, or a part below 1",
-                        s->x->value, all);
+        return ses_fail(e, SES_EUNSUPPORTED, "%s layer%s of %g: expected fewer, or a part below 1",
+                        s->x->value, v == 1 ? "" : "s", all);
     ses_buf_appendf(out, "%g", n);
     return true;
 }
