@@ -20,7 +20,7 @@ enum { SITE = 0x68656c64, LEAST_RECORDS = 20, MOST_EXAMPLES = 2000, PART = 10, L
 static const size_t MAX_JSON = (size_t)1 << 30;
 
 typedef struct record {
-    uint64_t line; /* where it begins; SQuAD: unused */
+    uint64_t line; /* its first line; unused for SQuAD */
     uint32_t key;
     bool stays; /* in training: it has the first example of a label */
     bool is_held_out;
