@@ -12,13 +12,13 @@ figure() { sed -n "s/^ *\"$1\": \([-0-9.e]*\).*/\1/p" "$2" | head -1; }
 candidates() { sed -n 's/^      "name": "\(.*\)",/\1/p' "$1" | tr '\n' ' '; }
 
 # A model is trained once and measured in both precisions.
-ok "compress" exits 0 full -o "$tmp/a" --methods student,int8
+ok "compress" exits 0 full -o "$tmp/a" --methods student,int8 --by size
 ok "its candidates" test "$(candidates "$tmp/a/compress.json")" = 'original student:0.5 student:0.33 int8 student:0.5+int8 student:0.33+int8 '
 ok "two students" test "$(grep -l finetune "$tmp"/a/candidates/*.json | wc -l)" = 2
 ok "rows" test "$(grep -c '^\(original\|int8\|student\)[^ ]* .*x  *[0-9.]* KiB' "$tmp/out")" = 6
 ok "one is chosen" test "$(grep -c '  chosen$' "$tmp/out")" = 1
 ok "a plot" out_has '\* chosen  + original  o on the front'
-ok "the choice" out_has '/a/model is [a-z]*[0-9:.+int]*: the least latency'
+ok "the choice" out_has '/a/model is [a-z]*[0-9:.+int]*: the least size'
 ok "the commands" out_has '^sesame quantize .*student:0.*+int8 --dtype int8$'
 ok "energy is measured or said to be missing" sh -c "grep -q 'mJ\|Energy: not available: ' '$tmp/out'"
 ok "progress" err_has '^\[5/5\] student:0.33+int8: made in '
@@ -47,6 +47,10 @@ ok "how it was made" grep -q '^sesame .*--dtype int8' "$tmp/a/model/README.md"
 ok "eval of the model" exits 0 "$sesame" eval "$tmp/a/model" "$tmp/dev.tsv"
 ok "pipeline of the model" exits 0 "$sesame" text-classification --model "$tmp/a/model" 'it was good .'
 ok "its answer" out_has 'pos'
+ok "its title" grep -q '^# model, compressed: student:0.[35]*+int8$' "$tmp/a/model/README.md"
+ok "one title" test "$(grep -c '^# ' "$tmp/a/model/README.md")" = 1
+ok "at most 1 point" grep -q 'loses at most 1 point\.' "$tmp/a/model/README.md"
+ok "transformers cannot read it" sh -c "! grep -i transformers '$tmp/a/model/README.md'"
 
 # The printed commands make the same files.
 full -o "$tmp/b" --methods student:1+int8 --max-drop 100 >"$tmp/out" 2>"$tmp/err"
@@ -81,14 +85,33 @@ for name in $(sed -n 's/^SES_COMPRESS("\([a-z0-9-]*\)".*/\1/p' src/cli/compress/
     ok "$name: no failure" sh -c "! grep -h '\"reason\"' $tmp/method-$name/candidates/*.json"
 done
 ok "four ways to leave" test "$(ls "$tmp"/method-exit/candidates/*exit:*.json | wc -l)" = 4
+ok "exits are not chosen without a rule" exits 0 full -o "$tmp/method-exits" --resume --methods exits --max-drop 100 --json
+ok "the original" out_has '"chosen": "original"'
+ok "a rule brings its exits" exits 0 full -o "$tmp/rule" --methods exit
+ok "both" test "$(candidates "$tmp/rule/compress.json")" = 'original exits exits+exit:0.1 exits+exit:0.3 '
+for x in f16 int8; do ok "trained in $x" exits 2 full -o "$tmp/x" --dtype $x; done
+ok "said" err_has '--dtype: models are trained in f32 or bf16'
 ok "leave at once" exits 0 full -o "$tmp/method-exit" --resume --methods exits+exit:1
 ok "fewer layers, fewer products" test "$(figure flops_per_token "$tmp/method-exit/candidates/exits+exit:1.json")" = 16384.0
+ok "a usage error of a command" exits 0 full -o "$tmp/usage" --methods exits+qat
+ok "its log" grep -q "^Try 'sesame finetune --help'" "$tmp/usage/candidates/exits+qat.log"
+ok "its reason" grep -q '"reason": "exits cannot be trained with a teacher' "$tmp/usage/candidates/exits+qat.json"
+grep -q 'factorize .* --data .*train.tsv --task classify' "$tmp/method-lowrank/candidates/lowrank:0.5.json"
+ok "factors for the data" test $? = 0
 ok "all default methods" exits 0 full -o "$tmp/default"
 ok "of all kinds" test "$(grep -c '^\[.*times as fast' "$tmp/err")" -ge 6
 
+ok "a rule" exits 0 full -o "$tmp/card" --methods exits+exit:1 --max-drop 100
+if grep -q '"chosen": "exits+exit:1"' "$tmp/card/compress.json"; then # it leaves at the first of two layers
+    ok "in the usage" grep -q "^sesame text-classification .* --exit entropy:1\$" "$tmp/card/model/README.md"
+    ok "transformers reads it" grep -q 'from transformers' "$tmp/card/model/README.md"
+fi
+
 # Without training data: methods that need none; the others with the reason.
-ok "no data" exits 0 compress "$tmp/model" -o "$tmp/c" --methods student:0.5,int8
-ok "the reason" out_has 'student:0.5 has no result (nor 1 that start with it): needs training data:'
+ok "a named method needs data" exits 2 compress "$tmp/model" -o "$tmp/c" --methods student:0.5,int8
+ok "said" err_has 'student:0.5 needs training data: give --data FILE'
+ok "no data" exits 0 compress "$tmp/model" -o "$tmp/c"
+ok "the reason" out_has 'student:0.5 has no result (nor 1 that starts with it): needs training data:'
 ok "int8 is measured" grep -q '"state": "measured"' "$tmp/c/candidates/int8.json"
 
 # Nothing qualifies: the original, and it is said.
@@ -125,6 +148,24 @@ ok "the code of the signal" test $code = 130 -o $code = 0 # a fast machine may h
 ok "continue" exits 0 full -o "$tmp/half" --methods student:1 --epochs 300 --resume
 ok "the same weights" cmp "$tmp/half/candidates/student:1/model.safetensors" "$tmp/whole/candidates/student:1/model.safetensors"
 
+# After SIGTERM no child is left that holds a lock, nor after the death of the parent.
+for sig in TERM KILL; do
+    full -o "$tmp/$sig" --methods student:1 --epochs 3000 >"$tmp/out" 2>"$tmp/err" &
+    pid=$!
+    i=0
+    while [ ! -s "$tmp/$sig/candidates/student:1/log.jsonl" ] && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done
+    for p in /proc/[0-9]*; do # the child of the shell, if the function has a shell of its own
+        grep -q "^PPid:[[:space:]]*$pid\$" "$p/status" 2>/dev/null && cat "$p/cmdline" 2>/dev/null | tr '\0' ' ' | grep -q ' compress ' && pid=${p#/proc/}
+    done
+    kill -$sig "$pid"
+    i=0
+    while [ -d "/proc/$pid" ] && ! grep -q '^State:.*Z' "/proc/$pid/status" 2>/dev/null && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done
+    [ $sig = TERM ] || sleep 2 # children learn of it by a signal
+    for p in /proc/[0-9]*; do cat "$p/cmdline" 2>/dev/null | tr '\0' ' ' | grep " --output $tmp/$sig/"; done >"$tmp/left"
+    ok "no child after $sig" test ! -s "$tmp/left"
+    wait
+done
+
 # Several jobs, and a budget.
 ok "three jobs" exits 0 full -o "$tmp/jobs" --jobs 3 --methods student,int8
 ok "the same student" cmp "$tmp/jobs/candidates/student:0.5/model.safetensors" "$tmp/a/candidates/student:0.5/model.safetensors"
@@ -142,6 +183,45 @@ cp "$tmp/record" "$tmp/later/candidates/int8.json"
 ok "of another machine" exits 0 full -o "$tmp/later" --methods int8 --resume
 ok "measured again" err_has '^\[1/1\] int8: accuracy'
 
+# Without --eval a tenth of --data is held out; without --output the folder has the name of the model.
+own=$(case $sesame in /*) echo "$sesame" ;; *) echo "$PWD/$sesame" ;; esac)
+held() { (cd "$tmp" && "$own" compress model --task classify --threads 1 --epochs 1 --texts 4 --rounds 1 "$@"); }
+ok "held out" exits 0 held --data train.tsv --max-drop 100 --methods student:1
+ok "said" out_has 'Scores are on 8 examples of train.tsv'
+ok "in JSON" grep -q '"held_out_examples": 8,' "$tmp/model-compressed/compress.json"
+ok "a tenth" test "$(sed 1d "$tmp/model-compressed/data/held-out-train.tsv" | wc -l)" = 8
+ok "all rows are in one part" sh -c "cd '$tmp/model-compressed/data' && { sed 1d train-train.tsv; sed 1d held-out-train.tsv; } | sort >../all && sort '$tmp/rows' | cmp - ../all"
+ok "training sees the other part" grep -q -- '--train model-compressed/data/train-train.tsv' "$tmp/model-compressed/candidates/student:1.json"
+cp -r "$tmp/model-compressed/data" "$tmp/data-before"
+ok "no second time" exits 3 held --data train.tsv --methods student:1
+ok "but resume" exits 0 held --data train.tsv --max-drop 100 --methods student:1 --resume
+ok "the same parts" diff -r "$tmp/data-before" "$tmp/model-compressed/data"
+head -9 "$tmp/train.tsv" >"$tmp/few.tsv"
+ok "too few" exits 3 held --data few.tsv -o few --methods int8
+ok "said" err_has '8 examples are too few to hold out a part'
+awk 'BEGIN { for (i = 0; i < 30; i++) printf "anna B-PER\nlives O\nin O\n%s B-LOC\n\n", i % 2 ? "paris" : "london" }' >"$tmp/tags.txt"
+ok "sentences" exits 0 sh -c "cd '$tmp' && '$own' compress encoder --task tag --data tags.txt -o tagger-compressed --threads 1 --epochs 1 --texts 2 --rounds 1 --methods int8"
+ok "stay whole" test "$(grep -c anna "$tmp/tagger-compressed/data/held-out-tags.txt")/$(grep -c lives "$tmp/tagger-compressed/data/train-tags.txt")" = 3/27
+awk 'BEGIN { printf "{\"version\": \"1.1\", \"data\": ["; for (i = 0; i < 24; i++) printf "%s{\"title\": \"t\", \"paragraphs\": [{\"context\": \"anna lives in paris .\", \"qas\": [{\"id\": \"q%d\", \"question\": \"who lives in paris ?\", \"answers\": [{\"text\": \"anna\", \"answer_start\": 0}]}]}]}", i ? "," : "", i; print "]}" }' >"$tmp/squad.json"
+ok "paragraphs" exits 0 sh -c "cd '$tmp' && '$own' compress encoder --task answer --data squad.json -o squad --threads 1 --epochs 1 --texts 2 --rounds 1 --methods int8"
+ok "stay whole" test "$(grep -o '"q[0-9]*"' "$tmp/squad/data/held-out-squad.json" | wc -l)/$(grep -o '"q[0-9]*"' "$tmp/squad/data/train-squad.json" | wc -l)" = 2/22
+ok "no data at all" exits 2 held
+ok "all options are named" err_has 'give --data FILE (training; .*), --eval FILE, or both'
+
+# Settings of the timing measure again; --overwrite needs a compression.
+cp "$tmp/later/candidates/int8/model.sesame-int8" "$tmp/int8-before"
+ok "other rounds" exits 0 full -o "$tmp/later" --methods int8 --resume --rounds 2 --texts 4
+ok "measured again" err_has '^\[2/2\] int8: accuracy'
+ok "not made again" cmp "$tmp/int8-before" "$tmp/later/candidates/int8/model.sesame-int8"
+ok "again" exits 0 full -o "$tmp/later" --methods int8 --resume --rounds 2 --texts 4
+ok "nothing to measure" sh -c "! grep -q accuracy '$tmp/err'"
+ok "other threads" exits 0 full -o "$tmp/later" --methods int8 --resume --rounds 2 --texts 4 --threads 2
+mkdir -p "$tmp/mine/model" && echo x >"$tmp/mine/model/file"
+ok "another folder" exits 3 full -o "$tmp/mine" --methods int8 --overwrite
+ok "said" err_has 'has files but no compress.json'
+ok "is kept" test -s "$tmp/mine/model/file"
+ok "a compression" exits 0 full -o "$tmp/later" --methods int8 --overwrite
+
 # Refusals.
 ok "a negative loss" exits 2 full -o "$tmp/x" --max-drop -1
 ok "an unknown method" exits 2 full -o "$tmp/x" --methods studnt:0.5
@@ -151,6 +231,11 @@ ok "said" err_has 'int8 ends a chain: put it last'
 ok "a rule without exits" exits 2 full -o "$tmp/x" --methods student:1+exit:0.3
 ok "said" err_has 'exit needs exits before it: exits+exit:0.3'
 ok "a value too many" exits 2 full -o "$tmp/x" --methods int8:4
+for x in prune:2 prune:1 movement:0 zeros:1.5 lowrank:7 student:abc student:1.5 student:0 exits+exit:5 sparse:../x sparse:0x1p-1 \
+    heads:-0.5 ffn:1e-1 student: zeros:nan; do
+    ok "$x" exits 2 full -o "$tmp/x" --methods int8,$x
+    ok "its range" err_has 'expected a number above 0 and '
+done
 ok "a value too few" exits 2 full -o "$tmp/x" --methods int8,student+f16
 ok "no model" exits 3 compress "$tmp/none" --task classify -o "$tmp/x"
 ok "no task" exits 2 compress "$tmp/encoder" -o "$tmp/x"

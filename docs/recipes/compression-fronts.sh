@@ -11,7 +11,20 @@ out=$1
 shift
 [ $# -gt 0 ] || set -- sst2 conll2003 squad
 sesame=${SESAME:-build/sesame} data=${DATA:-data}
-mkdir -p "$out"
+work=$out/data
+mkdir -p "$work"
+
+# get PATH: prints the path of a file of DATA, decompressed into OUT/data if necessary.
+get() {
+    if [ -e "$data/$1" ]; then
+        echo "$data/$1"
+    else
+        to=$work/$(echo "$1" | tr / -)
+        [ -e "$to" ] || { xz -dc "$data/$1.xz" >"$to.part" && mv "$to.part" "$to"; } || return 1
+        echo "$to"
+    fi
+}
+
 for task; do
     test=
     case $task in
@@ -21,12 +34,14 @@ for task; do
     *) echo "unknown task $task: sst2, conll2003, squad" >&2; exit 2 ;;
     esac
     [ $# -lt 4 ] || test=${4#test=}
+    train=$(get "$1") eval=$(get "$2")
     resume=
     [ ! -e "$out/$task/compress.json" ] || resume=--resume
     # shellcheck disable=SC2086  # several options
-    "$sesame" compress "${MODEL:-sesame-small}" --task "$task" --data "$data/$1" --eval "$data/$2" $3 --texts "${TEXTS:-32}" \
+    "$sesame" compress "${MODEL:-sesame-small}" --task "$task" --data "$train" --eval "$eval" $3 --texts "${TEXTS:-32}" \
         --rounds "${ROUNDS:-5}" ${METHODS:+--methods "$METHODS"} --output "$out/$task" $resume ${OPTIONS:-}
     if [ -n "$test" ] && [ -e "$out/$task/model/config.json" ]; then
-        "$sesame" eval "$out/$task/model" "$data/$test" --task "$task" --bootstrap 1000 >"$out/$task.test"
+        test=$(get "$test")
+        "$sesame" eval "$out/$task/model" "$test" --task "$task" --bootstrap 1000 >"$out/$task.test"
     fi
 done

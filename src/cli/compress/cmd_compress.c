@@ -14,16 +14,15 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = AT(eval),
       .value = "FILE",
-      .required = true,
-      .help = "labeled examples for scores and times" },
+      .help = "labeled examples for scores and times; default: a random tenth of --data, at most about 2000, "
+              "which no training sees" },
     { .name = "output",
       .letter = 'o',
       .type = SES_OPT_TEXT,
       .offset = AT(output),
       .value = "DIR",
-      .required = true,
       .help = "folder of the chosen model (DIR/model), compress.json, compress.svg, compress.html and the "
-              "candidates" },
+              "candidates; default: the model's name with -compressed" },
     { .name = "max-drop",
       .type = SES_OPT_REAL,
       .offset = AT(max_drop),
@@ -160,6 +159,8 @@ static ses_json_doc *open_stored(const ses_call *c, ses_err *e)
 }
 
 static const ses_usage_example examples[] = {
+    { "sesame compress sst2 --task sst2 --data SST-2/train.tsv --max-drop 1",
+      "all default methods, in the folder sst2-compressed; a tenth of the data is held out" },
     { "sesame compress sst2 --eval SST-2/dev.tsv -o small", "8-bit weights, without training" },
     { "sesame compress sst2 --data SST-2/train.tsv --eval SST-2/dev.tsv --max-drop 0.5 -o small",
       "all default methods; the fastest model that loses at most half a point" },
@@ -182,14 +183,18 @@ const ses_command ses_command_compress = {
         "beats (the Pareto front), and writes the best one that loses at most --max-drop to DIR/model. An "
         "encoder without a head for the task is fine-tuned first.\n\n"
         "Methods:\n\n"
-#define SES_COMPRESS(name_, kind_, tasks_, values_, default_, trains_, after_, steps_, summary_) \
+#define SES_COMPRESS(name_, kind_, tasks_, type_, values_, default_, trains_, after_, steps_, summary_) \
     "  " name_ ": " summary_ "\n\n"
 #include "cli/compress/compress_methods.def"
 #undef SES_COMPRESS
         "A candidate is a chain of methods. Chains share their beginnings: a model is trained once and "
-        "measured in each precision. Models that train do not see --eval. Each candidate alternates with the "
+        "measured in each precision. Models that train do not see --eval or the part of --data that is held "
+        "out instead. Each candidate alternates with the "
         "original in several rounds, so that noise of the machine cancels. Methods that do not fit the model "
         "are left out with the reason.\n\n"
+        "--device and --dtype (f32 or bf16) are of training; the types of the models are methods. Exits "
+        "without "
+        "exit are not chosen: they only add classifiers that nothing uses.\n\n"
         "The choice reads the scores on --eval: report the score of the chosen model on other data.\n\n"
         "Ctrl-C stops; --resume continues, and training from its checkpoint. The candidates stay in "
         "DIR/candidates.",

@@ -17,8 +17,9 @@
 
 #include <string.h>
 
-/* Options that do not change the figures of a candidate. */
-static const char *const IRRELEVANT = "methods|output|by|max-drop|budget|device|isa";
+/* Options that do not change the model of a candidate, nor its score. A candidate that was timed in another
+ * way is measured again: see ses_compress_read_candidate. */
+static const char *const IRRELEVANT = "methods|output|by|max-drop|budget|device|isa|texts|rounds|threads";
 
 /* ---- task and model ---- */
 
@@ -34,6 +35,16 @@ static bool read_task(ses_compress *z, ses_err *e)
     z->lower_is_better = ses_metric_lower_is_better(z->metric);
     z->in_percent = z->task->in_percent;
     return true;
+}
+
+/* --dtype is of training here: precisions of the models are methods. */
+static bool check_dtype(const ses_compress *z, ses_err *e)
+{
+    ses_dtype t = ses_compute_device_options(&z->a->tune.compute).dtype;
+    return t == SES_F32 || t == SES_BF16 ||
+           ses_fail(e, SES_EUSAGE,
+                    "--dtype: models are trained in f32 or bf16; --methods f16,bf16,int8 stores them in "
+                    "other types");
 }
 
 /* Whether the model was trained for this task; a folder without run.json tells nothing. */
@@ -148,10 +159,32 @@ static bool describe(ses_compress *z, ses_err *e)
     return true;
 }
 
+static bool note_entry(void *ctx, const char *name)
+{
+    *(bool *)ctx |= strcmp(name, ".lock") != 0;
+    return true;
+}
+
+/* --overwrite removes what a compression wrote, nothing else. */
+static bool check_overwrite(const ses_compress *z, ses_err *e)
+{
+    bool full = false;
+    if (!z->a->overwrite || !ses_path_exists(z->output)) return true;
+    if (!ses_dir_each(z->output, note_entry, &full, e)) return false;
+    char *path = full ? ses_path_join(z->output, "compress.json", e) : NULL;
+    bool ok = !full || (path && (ses_path_exists(path) ||
+                                 ses_fail(e, SES_EIO,
+                                          "%s: has files but no compress.json: --overwrite replaces a "
+                                          "compression only; give an empty or a new folder",
+                                          z->output)));
+    ses_free(path);
+    return ok;
+}
+
 static bool open_output(ses_compress *z, ses_err *e)
 {
     const ses_compress_args *a = z->a;
-    ses_result_folder f = { .dir = a->output,
+    ses_result_folder f = { .dir = z->output,
                             .file = "compress.json",
                             .noun = "compression",
                             .hint = "--overwrite repeats all candidates",
@@ -159,8 +192,8 @@ static bool open_output(ses_compress *z, ses_err *e)
                             .ignored = IRRELEVANT,
                             .resume = a->resume,
                             .overwrite = a->overwrite };
-    if (!ses_result_folder_check(&f, e)) return false;
-    z->root = ses_path_join(a->output, "candidates", e);
+    if (!ses_result_folder_check(&f, e) || !check_overwrite(z, e)) return false;
+    z->root = ses_path_join(z->output, "candidates", e);
     if (!z->root) return false;
     if (a->overwrite && ses_path_is_dir(z->root)) ses_dir_remove_all(z->root, NULL);
     if (!ses_dir_make(z->root, e)) return false;
@@ -189,9 +222,10 @@ static bool finish(ses_compress *z, bool stopped, ses_err *e)
 
 static bool run(ses_compress *z, bool *stopped, ses_err *e)
 {
-    ses_dir_lock *lock = open_output(z, e) ? ses_dir_lock_new(z->a->output, e) : NULL;
+    ses_dir_lock *lock = open_output(z, e) ? ses_dir_lock_new(z->output, e) : NULL;
     if (!lock) return false;
-    bool ok = (z->a->resume || ses_compress_write_json(z, e)) && ses_compress_make(z, stopped, e);
+    bool ok = ses_compress_hold_out(z, e) && (z->a->resume || ses_compress_write_json(z, e)) &&
+              ses_compress_make(z, stopped, e);
     if (ok && !*stopped && z->candidate[0].state == SES_CANDIDATE_FAILED)
         ok = ses_fail(e, SES_EARG, "%s: %s", z->model, z->candidate[0].reason);
     bool measures = !*stopped && !z->a->make_only;
@@ -209,6 +243,9 @@ static void compress_free(ses_compress *z)
         ses_buf_free(&z->candidate[i].commands);
     }
     ses_free(z->candidate);
+    ses_free(z->output);
+    ses_free(z->train);
+    ses_free(z->eval);
     ses_free(z->root);
     ses_free(z->settings);
     ses_free(z->command);
@@ -219,9 +256,9 @@ bool ses_compress_command(ses_call *c, ses_err *e)
     ses_compress z = { .c = c, .a = c->args, .model = c->operands[0] };
     bool stopped = false;
     ses_train_monitor_catch_signals();
-    bool ok = read_task(&z, e) && check_trained_task(&z, e) && read_model(&z, e) &&
-              ses_compress_choose_methods(&z, e) && check_data(&z, e) && describe(&z, e) &&
-              run(&z, &stopped, e);
+    bool ok = check_dtype(&z, e) && ses_compress_choose_files(&z, e) && read_task(&z, e) &&
+              check_trained_task(&z, e) && read_model(&z, e) && ses_compress_choose_methods(&z, e) &&
+              check_data(&z, e) && describe(&z, e) && run(&z, &stopped, e);
     if (ok && stopped) {
         fprintf(stderr, "stopped; the same command with --resume continues\n");
         ok = false; /* main exits with the code of the signal */

@@ -33,11 +33,20 @@ typedef enum {
     SES_COMPRESS_RULE       /* ends a chain: a setting of prediction, the model stays the same */
 } ses_compress_kind;
 
+/* Type of a method's parameter. */
+typedef enum {
+    SES_COMPRESS_NONE,
+    SES_COMPRESS_PART,  /* above 0, below 1 */
+    SES_COMPRESS_COUNT, /* a part, or a whole number */
+    SES_COMPRESS_UNIT   /* above 0, at most 1 */
+} ses_compress_type;
+
 /* A line of compress_methods.def. */
 typedef struct ses_compress_method {
     const char *name;
     ses_compress_kind kind;
-    const char *tasks;  /* fine-tuning tasks, '|' between; NULL: all */
+    const char *tasks; /* fine-tuning tasks, '|' between; NULL: all */
+    ses_compress_type type;
     const char *values; /* default values of its parameter, ',' between; NULL: it has no parameter */
     bool is_default;    /* used without --methods */
     bool trains;        /* needs --data */
@@ -85,7 +94,10 @@ typedef struct ses_candidate {
 typedef struct ses_compress {
     ses_call *c;
     const ses_compress_args *a;
-    const char *model; /* as given */
+    const char *model;           /* as given */
+    char *output, *train, *eval; /* folder; files, train NULL: none */
+    bool holds_out;              /* they are parts of --data */
+    size_t n_held_out;
     const struct ses_finetune_task *task;
     const char *metric;
     bool lower_is_better, in_percent;
@@ -107,10 +119,18 @@ typedef struct ses_compress {
 const ses_compress_method *ses_compress_method_at(size_t i); /* NULL past the last */
 /* The rule by which the texts of a candidate leave early, in buf; NULL: none. */
 const char *ses_compress_rule_of(const ses_candidate *x, char *buf, size_t size);
+/* Whether a chain has parts that only a rule at its end would use: the classifiers of exits without exit. */
+bool ses_compress_lacks_rule(const ses_compress *z, size_t i);
 /* Makes the candidates of --methods. */
 bool ses_compress_choose_methods(ses_compress *z, ses_err *e);
 /* Adds the chain "A:VALUE+B" and its beginnings, unless they exist. *index: of the last one; may be NULL. */
 bool ses_compress_add_chain(ses_compress *z, const char *chain, size_t n, size_t *index, ses_err *e);
+
+/* compress_data.c */
+/* Sets output, train and eval. */
+bool ses_compress_choose_files(ses_compress *z, ses_err *e);
+/* Without --eval: writes the two parts of --data. The folder exists. */
+bool ses_compress_hold_out(ses_compress *z, ses_err *e);
 
 /* compress_steps.c */
 /* Fills out with the commands that make a candidate, one per line, quoted for a shell. False: the method
@@ -120,6 +140,10 @@ bool ses_compress_put_steps(const ses_compress *z, size_t candidate, ses_buf *ou
 char **ses_compress_split(const char *line, size_t n, ses_err *e);
 const char *ses_compress_step_end(const char *line); /* end of the line */
 bool ses_compress_original(const ses_compress *z, ses_buf *out, ses_err *e);
+
+/* compress_child.c: in a new child process: a signal ends it when this process, `parent`, has ended (Linux).
+ * Else a killed parent would leave children that hold its lock. */
+void ses_compress_follow_parent(int parent, int signal);
 
 /* compress_make.c: makes the models, --jobs at a time; *stopped: by a signal. */
 bool ses_compress_make(ses_compress *z, bool *stopped, ses_err *e);
@@ -131,6 +155,9 @@ void ses_compress_put_candidate(const ses_compress *z, const ses_candidate *x, s
 char *ses_compress_path(const ses_compress *z, size_t i, const char *ending, ses_err *e);
 /* Copies the chosen model to OUTPUT/model, with a card that has its commands and figures. */
 bool ses_compress_write_model(const ses_compress *z, ses_err *e);
+
+/* compress_card.c: README.md of the chosen model in dir, from the card that is there. */
+bool ses_compress_write_card(const ses_compress *z, const char *dir, ses_err *e);
 
 /* compress_measure.c: scores and costs of the made models; *stopped: by a signal. */
 bool ses_compress_measure_all(ses_compress *z, bool *stopped, ses_err *e);

@@ -58,7 +58,7 @@ bool ses_compress_choose(ses_compress *z, ses_err *e)
     for (size_t i = 0; ok && i < z->n; i++) {
         const ses_candidate *x = &z->candidate[i];
         score[i] = x->state != SES_CANDIDATE_MEASURED ? NAN : z->lower_is_better ? -x->score : x->score;
-        cost[i] = ses_compress_cost_of(z, x);
+        cost[i] = ses_compress_lacks_rule(z, i) ? NAN : ses_compress_cost_of(z, x); /* only noise differs */
     }
     ok = ok && ses_pareto_mark(score, cost, z->n, front, e);
     z->chosen = 0;

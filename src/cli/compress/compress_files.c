@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { RECORD_MAX = 1 << 20, FILE_MAX = 1 << 28 };
+enum { RECORD_MAX = 1 << 20 };
 
 char *ses_compress_path(const ses_compress *z, size_t i, const char *ending, ses_err *e)
 {
@@ -78,6 +78,8 @@ void ses_compress_put_candidate(const ses_compress *z, const ses_candidate *x, s
         for (size_t i = 0; figure_at(&copy, i, &name); i++)
             ses_json_member_real(w, name, *figure_at(&copy, i, &name));
         ses_json_member_string(w, "machine", z->machine);
+        ses_json_member_int(w, "timed_texts", z->a->texts);
+        ses_json_member_int(w, "rounds", z->a->rounds);
         ses_json_member_bool(w, "on_front", x->on_front);
         ses_json_member_bool(w, "chosen", x->is_chosen);
     } else if (*x->reason)
@@ -105,7 +107,16 @@ static void read_commands(const ses_json *list, ses_buf *out)
     }
 }
 
-/* A failed candidate is tried again; its reason stays until then. */
+/* Whether the times are of the texts and rounds of this call. */
+static bool is_timed_so(const ses_compress *z, const ses_json *root)
+{
+    int64_t texts = 0, rounds = 0;
+    return ses_json_int(ses_json_get(root, "timed_texts"), &texts) && texts == z->a->texts &&
+           ses_json_int(ses_json_get(root, "rounds"), &rounds) && rounds == z->a->rounds;
+}
+
+/* A candidate that was timed on another machine or in another way is measured again.
+ * A failed candidate is tried again; its reason stays until then. */
 bool ses_compress_read_candidate(ses_compress *z, size_t i, ses_err *e)
 {
     ses_candidate *x = &z->candidate[i];
@@ -119,7 +130,7 @@ bool ses_compress_read_candidate(ses_compress *z, size_t i, ses_err *e)
     const char *why = ses_json_string(ses_json_get(root, "reason"), NULL);
     if (why) snprintf(x->reason, sizeof x->reason, "%s", why);
     bool finished = state && !strcmp(state, "measured"),
-         measured = finished && machine && !strcmp(machine, z->machine); /* else it is measured again */
+         measured = finished && machine && !strcmp(machine, z->machine) && is_timed_so(z, root);
     if ((finished || (state && !strcmp(state, "made"))) && ses_path_is_dir(x->dir)) {
         x->state = measured ? SES_CANDIDATE_MEASURED : SES_CANDIDATE_MADE;
         ses_json_real(ses_json_get(root, "seconds"), &x->seconds);
@@ -172,63 +183,13 @@ static bool copy_records(const ses_compress *z, const char *to, ses_err *e)
     return ok;
 }
 
-static void put_chain(const ses_compress *z, size_t i, ses_buf *out)
-{
-    const ses_candidate *x = &z->candidate[i];
-    if (i) put_chain(z, x->parent, out);
-    if (x->commands.data) ses_buf_append(out, x->commands.data, x->commands.len);
-}
-
-static void put_card(const ses_compress *z, ses_buf *out)
-{
-    const ses_candidate *x = &z->candidate[z->chosen], *o = &z->candidate[0];
-    char rule[80];
-    ses_buf_appendf(out,
-                    "\n## Compression\n\nMade from %s by `%s`: the form %s of %zu, the one with the least %s "
-                    "that loses at most %g points.\n\n",
-                    z->model, z->command, x->name, z->n,
-                    z->a->by == SES_BY_LATENCY  ? "latency"
-                    : z->a->by == SES_BY_SIZE   ? "size"
-                    : z->a->by == SES_BY_MEMORY ? "memory"
-                                                : "energy",
-                    z->a->max_drop);
-    ses_buf_appendf(
-        out,
-        "| | original | this model |\n|---|---|---|\n| %s | %.4f | %.4f |\n| one text | %.2f ms | "
-        "%.2f ms (%.2f times as fast) |\n| files | %.1f MB | %.1f MB |\n\n```sh\n",
-        z->metric, o->score, x->score, 1e3 * o->cost.latency, 1e3 * x->cost.latency, x->speed,
-        1e-6 * o->cost.bytes, 1e-6 * x->cost.bytes);
-    put_chain(z, z->chosen, out);
-    ses_buf_puts(out, "```\n");
-    if (ses_compress_rule_of(x, rule, sizeof rule))
-        ses_buf_appendf(out, "\nThe figures are with `--exit %s`: give it to every command.\n", rule);
-}
-
-static bool write_card(const ses_compress *z, const char *dir, ses_err *e)
-{
-    char *path = ses_path_join(dir, "README.md", e);
-    size_t n = 0;
-    char *old = path && ses_path_exists(path) ? ses_file_read(path, FILE_MAX, &n, e) : NULL;
-    ses_buf text = { 0 };
-    if (old)
-        ses_buf_append(&text, old, n);
-    else
-        ses_buf_appendf(&text, "# %s\n", z->candidate[z->chosen].name);
-    put_card(z, &text);
-    bool ok = path && ses_buf_ok(&text, e) && ses_file_write(path, text.data, text.len, true, e);
-    ses_buf_free(&text);
-    ses_free(old);
-    ses_free(path);
-    return ok;
-}
-
 bool ses_compress_write_model(const ses_compress *z, ses_err *e)
 {
-    char *dir = ses_path_join(z->a->output, "model", e);
+    char *dir = ses_path_join(z->output, "model", e);
     copy_job j = { z->candidate[z->chosen].dir, dir, e, true };
     bool ok = dir && ses_dir_remove_all(dir, e) && ses_dir_make(dir, e) &&
               ses_dir_each(j.from, copy_entry, &j, e) && j.ok && copy_records(z, dir, e) &&
-              write_card(z, dir, e);
+              ses_compress_write_card(z, dir, e);
     ses_free(dir);
     return ok;
 }

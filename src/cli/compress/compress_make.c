@@ -49,8 +49,8 @@ static const char *output_of(char *const *word)
     return word[0] && word[1] && word[2] ? word[3] : NULL;
 }
 
-/* Replaces this process. threads 0: the command's own number. */
-static void execute(char **word, const char *log, bool resume, int threads)
+/* Replaces this process, a child of `parent`. threads 0: the command's own number. */
+static void execute(char **word, const char *log, bool resume, int threads, pid_t parent)
 {
     char count[24], *argv[512];
     size_t n = 0;
@@ -64,6 +64,7 @@ static void execute(char **word, const char *log, bool resume, int threads)
     }
     if (resume) argv[n++] = (char *)(uintptr_t) "--resume";
     argv[n] = NULL;
+    ses_compress_follow_parent((int)parent, SIGTERM);
     dup2(none, STDIN_FILENO);
     dup2(fd < 0 ? none : fd, STDERR_FILENO);
     dup2(none, STDOUT_FILENO);
@@ -81,26 +82,43 @@ static bool start(workshop *s, job *j, ses_err *e)
     bool ok = word && log, resume = ok && out && !strcmp(word[1], "finetune") && ses_checkpoint_any(out);
     int threads = ses_compute_threads(&z->a->tune.compute) / (int)z->a->jobs;
     if (ok && out && !resume && ses_path_exists(out)) ok = ses_dir_remove_all(out, e);
+    pid_t own = getpid();
     fflush(NULL);
     j->pid = ok ? fork() : -1;
-    if (ok && !j->pid) execute(word, log, resume, threads > 1 ? threads : 1);
+    if (ok && !j->pid) execute(word, log, resume, threads > 1 ? threads : 1, own);
     if (ok && j->pid < 0) ok = ses_fail(e, SES_EIO, "a process cannot be started: %s", strerror(errno));
     ses_free(word);
     ses_free(log);
     return ok;
 }
 
-/* The last line of a candidate's log, without the name of the program. */
+/* The last line of a text that is not empty, without the name of the program and a final period. A line
+ * that begins with the name comes before others: "sesame: MESSAGE", then "Try 'sesame prune --help'.". */
+static ses_string last_message(const char *text, size_t n)
+{
+    static const char name[] = "sesame: ";
+    const size_t len = sizeof name - 1;
+    ses_string last = { "", 0 }, named = last;
+    for (size_t begin = 0, end; begin < n; begin = end + 1) {
+        for (end = begin; end < n && text[end] != '\n';) end++;
+        if (end == begin) continue;
+        last = (ses_string){ text + begin, end - begin };
+        if (last.n > len && !strncmp(last.p, name, len)) named = (ses_string){ last.p + len, last.n - len };
+    }
+    if (named.n) last = named;
+    if (last.n > 1 && last.p[last.n - 1] == '.' && last.p[last.n - 2] != '.') last.n--; /* not of "..." */
+    return last;
+}
+
+/* Why the commands of a candidate failed: from its log. */
 static void read_reason(const ses_compress *z, size_t i, char *reason, size_t size)
 {
     char *path = ses_compress_path(z, i, ".log", NULL);
-    size_t n = 0, begin;
+    size_t n = 0;
     char *text = path && ses_path_exists(path) ? ses_file_read(path, LOG_MAX, &n, NULL) : NULL;
-    while (n && text[n - 1] == '\n') n--;
-    for (begin = n; begin && text[begin - 1] != '\n';) begin--;
-    if (text && n - begin > 8 && !strncmp(text + begin, "sesame: ", 8)) begin += 8;
-    if (text && n > begin)
-        ses_quote(reason, size, text + begin, n - begin);
+    ses_string why = text ? last_message(text, n) : (ses_string){ "", 0 };
+    if (why.n)
+        ses_quote(reason, size, why.p, why.n);
     else
         snprintf(reason, size, "its command failed");
     ses_free(text);
@@ -134,11 +152,11 @@ static bool is_excluded(const ses_compress *z, size_t i, ses_err *why)
 {
     const ses_candidate *x = &z->candidate[i], *parent = &z->candidate[x->parent];
     const char *task = z->a->tune.data.task;
-    if (!x->method) return z->is_new && !z->a->train && !ses_fail(why, SES_EUSAGE, "needs --data");
+    if (!x->method) return z->is_new && !z->train && !ses_fail(why, SES_EUSAGE, "needs --data");
     if (parent->state == SES_CANDIDATE_FAILED)
         return !ses_fail(why, parent->is_unsupported ? SES_EUNSUPPORTED : SES_EARG, "%s was not made",
                          parent->name);
-    if (x->method->trains && !z->a->train)
+    if (x->method->trains && !z->train)
         return !ses_fail(why, SES_EUNSUPPORTED, "needs training data: --data FILE");
     if (x->method->tasks && !ses_list_has(x->method->tasks, z->task->name))
         return !ses_fail(why, SES_EUNSUPPORTED, "not for the task %s", task);
@@ -264,7 +282,8 @@ bool ses_compress_make(ses_compress *z, bool *stopped, ses_err *e)
     workshop s = { .z = z, .start = ses_seconds() };
     for (size_t i = 0; i < z->n; i++) s.total += z->candidate[i].state == SES_CANDIDATE_OPEN;
     if (s.total < z->n && !z->c->quiet && z->a->resume)
-        fprintf(stderr, "%zu models are made, %zu are left\n", z->n - s.total, s.total);
+        fprintf(stderr, "%zu model%s made, %zu %s left\n", z->n - s.total,
+                z->n - s.total == 1 ? " is" : "s are", s.total, s.total == 1 ? "is" : "are");
     s.line = ses_progress_start(stderr, &z->c->err, z->c->quiet, "models", (int64_t)s.total);
     bool ok = run(&s, stopped, e);
     ses_progress_end(&s.line);

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,13 +36,14 @@ typedef void child_fn(const ses_compress *z, size_t candidate, result *r);
 /* Reads the whole struct; a signal ends the child. */
 static bool receive(int fd, pid_t pid, result *r)
 {
+    enum { WAIT_MS = 100 }; /* a signal may arrive before the wait */
     size_t got = 0;
     while (got < sizeof *r) {
+        struct pollfd p = { .fd = fd, .events = POLLIN };
+        if (ses_train_monitor_should_stop()) kill(pid, SIGKILL);
+        if (poll(&p, 1, WAIT_MS) <= 0) continue;
         ssize_t n = read(fd, (char *)r + got, sizeof *r - got);
-        if (n < 0 && errno == EINTR) {
-            if (ses_train_monitor_should_stop()) kill(pid, SIGKILL);
-            continue;
-        }
+        if (n < 0 && errno == EINTR) continue;
         if (n <= 0) break;
         got += (size_t)n;
     }
@@ -58,11 +60,13 @@ static bool start(const ses_compress *z, size_t candidate, child_fn *fn, child *
 {
     int fd[2];
     if (pipe(fd) != 0) return ses_fail(e, SES_EIO, "pipe: %s", strerror(errno));
+    pid_t parent = getpid();
     fflush(NULL);
     *c = (child){ .pid = fork(), .fd = fd[0] };
     if (!c->pid) {
         result own = { 0 };
         close(fd[0]);
+        ses_compress_follow_parent((int)parent, SIGKILL);
         fn(z, candidate, &own);
         _exit(write(fd[1], &own, sizeof own) == (ssize_t)sizeof own ? 0 : 1);
     }
@@ -139,7 +143,7 @@ static void count(const char *dir, ses_device *dev, result *r)
 static bool evaluate(const ses_compress *z, ses_predictor *p, result *r, ses_err *e)
 {
     ses_eval_report report = { 0 };
-    bool ok = ses_predictor_evaluate(p, z->a->eval, &report, e);
+    bool ok = ses_predictor_evaluate(p, z->eval, &report, e);
     r->score = r->low = r->high = NAN;
     for (size_t i = 0; ok && i < report.scores.n; i++) {
         const ses_score *s = &report.scores.item[i];
@@ -147,7 +151,7 @@ static bool evaluate(const ses_compress *z, ses_predictor *p, result *r, ses_err
     }
     if (ok && report.mean_layers > 0) r->flops *= report.mean_layers / (double)report.n_layers;
     ses_eval_report_free(&report);
-    return ok && (isfinite(r->score) || ses_fail(e, SES_EARG, "%s: no score %s", z->a->eval, z->metric));
+    return ok && (isfinite(r->score) || ses_fail(e, SES_EARG, "%s: no score %s", z->eval, z->metric));
 }
 
 /* A rule may follow a precision. */

@@ -7,11 +7,18 @@
 #include "base/suggest.h"
 #include "tune/finetuner.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const ses_compress_method methods[] = {
-#define SES_COMPRESS(name_, kind_, tasks_, values_, default_, trains_, after_, steps_, summary_) \
-    { name_, SES_COMPRESS_##kind_, tasks_, values_, default_, trains_, after_, steps_, summary_ },
+#define SES_COMPRESS(name_, kind_, tasks_, type_, values_, default_, trains_, after_, steps_, summary_) \
+    {                                                                                                   \
+        name_,   SES_COMPRESS_##kind_,                                                                  \
+        tasks_,  SES_COMPRESS_##type_,                                                                  \
+        values_, default_,                                                                              \
+        trains_, after_,                                                                                \
+        steps_,  summary_                                                                               \
+    },
 #include "compress_methods.def"
 #undef SES_COMPRESS
 };
@@ -60,6 +67,26 @@ static bool contains(const ses_compress *z, size_t i, const char *method)
     return false;
 }
 
+/* Digits with at most one point, in the range of the method. Values become parts of paths. */
+static bool check_value(const ses_compress_method *m, ses_string v, ses_err *e)
+{
+    static const char *const range[] = { [SES_COMPRESS_NONE] = "",
+                                         [SES_COMPRESS_PART] = "above 0 and below 1",
+                                         [SES_COMPRESS_COUNT] = "above 0 and below 1, or a whole number",
+                                         [SES_COMPRESS_UNIT] = "above 0 and at most 1" };
+    char text[24] = "";
+    size_t digits = 0, points = 0;
+    for (size_t i = 0; i < v.n; i++) digits += v.p[i] >= '0' && v.p[i] <= '9', points += v.p[i] == '.';
+    bool ok = digits && points <= 1 && digits + points == v.n && v.n < sizeof text;
+    if (ok) memcpy(text, v.p, v.n);
+    double x = ok ? strtod(text, NULL) : 0;
+    ok = ok && x > 0 &&
+         (x < 1 || (m->type == SES_COMPRESS_UNIT && x == 1) || (m->type == SES_COMPRESS_COUNT && !points));
+    return ok || ses_fail(e, SES_EUSAGE, "%s:%s: expected a number %s, as %s:%.*s", m->name,
+                          ses_quoted_of(v.p, v.n).s, range[m->type], m->name, (int)strcspn(m->values, ","),
+                          m->values);
+}
+
 /* A new candidate: the chain of n bytes, whose last method is `link`. */
 static bool add(ses_compress *z, const char *chain, size_t n, const char *link, size_t parent, ses_err *e)
 {
@@ -80,6 +107,7 @@ static bool add(ses_compress *z, const char *chain, size_t n, const char *link, 
                                   : "%.*s: %s has no value; write %s",
                         (int)n, chain, m->name, m->name, m->values ? (int)strcspn(m->values, ",") : 0,
                         m->values ? m->values : "");
+    if (m->values && !check_value(m, (ses_string){ link + name + 1, len - name - 1 }, e)) return false;
     if (z->n == MAX_CANDIDATES || n >= MAX_NAME)
         return ses_fail(e, SES_EUSAGE, "--methods: more than %d candidates, or a longer name than %d bytes",
                         MAX_CANDIDATES, MAX_NAME);
@@ -177,6 +205,35 @@ static bool add_rules(ses_compress *z, ses_err *e)
     return true;
 }
 
+bool ses_compress_lacks_rule(const ses_compress *z, size_t i)
+{
+    if (!i || z->candidate[i].method->kind == SES_COMPRESS_RULE) return false;
+    for (size_t r = 0; r < SES_LEN(methods); r++)
+        if (methods[r].after && contains(z, i, methods[r].after)) return true;
+    return false;
+}
+
+/* A rule that --methods names without the method it follows: that method, too. */
+static bool add_missing(ses_compress *z, ses_err *e)
+{
+    for (size_t r = 0; z->a->methods && r < SES_LEN(methods); r++) {
+        const char *after = methods[r].after;
+        bool found = !after || !wants_rule(z, &methods[r]);
+        for (size_t i = 1; !found && i < z->n; i++) found = contains(z, i, after);
+        if (!found && !ses_compress_add_chain(z, after, strlen(after), NULL, e)) return false;
+    }
+    return true;
+}
+
+/* Methods that the user names must be possible. */
+static bool check_trained(const ses_compress *z, ses_err *e)
+{
+    for (size_t i = 1; z->a->methods && !z->a->train && i < z->n; i++)
+        if (z->candidate[i].method->trains)
+            return ses_fail(e, SES_EUSAGE, "%s needs training data: give --data FILE", z->candidate[i].name);
+    return true;
+}
+
 const char *ses_compress_rule_of(const ses_candidate *x, char *buf, size_t size)
 {
     if (!x->method || x->method->kind != SES_COMPRESS_RULE) return NULL;
@@ -199,5 +256,6 @@ bool ses_compress_choose_methods(ses_compress *z, ses_err *e)
             return false;
     for (size_t k = 0; value_at(z->a->methods, k, &entry); k++)
         if (!add_entry(z, entry, e)) return ses_wrap(e, "--methods");
-    return (combine(z, e) && add_rules(z, e)) || ses_wrap(e, "--methods");
+    return (add_missing(z, e) && check_trained(z, e) && combine(z, e) && add_rules(z, e)) ||
+           ses_wrap(e, "--methods");
 }

@@ -31,6 +31,8 @@ static void put_all(const ses_compress *z, ses_json_writer *w)
     ses_json_member_string(w, "command", z->command);
     ses_json_member_string(w, "metric", z->metric);
     ses_json_member_bool(w, "lower_is_better", z->lower_is_better);
+    ses_json_member_string(w, "eval", z->eval);
+    if (z->holds_out) ses_json_member_int(w, "held_out_examples", (int64_t)z->n_held_out);
     ses_json_member_string(w, "by", BY[z->a->by]);
     ses_json_member_real(w, "max_drop", z->a->max_drop);
     if (is_measured(&z->candidate[0]))
@@ -48,7 +50,7 @@ bool ses_compress_write_json(const ses_compress *z, ses_err *e)
     ses_json_writer *w = ses_json_writer_new(2, e);
     if (!w) return false;
     put_all(z, w);
-    return ses_json_writer_save(w, z->a->output, "compress.json", true, e);
+    return ses_json_writer_save(w, z->output, "compress.json", true, e);
 }
 
 /* ---- tables ---- */
@@ -169,13 +171,13 @@ static void put_choice(const ses_compress *z, ses_report *r)
     bool comparable = !isnan(ses_compress_cost_of(z, &z->candidate[0]));
     if (!comparable)
         ses_report_note(r, "Nothing was chosen by %s, which was not measured: %s/model is the original.",
-                        BY[z->a->by], z->a->output);
+                        BY[z->a->by], z->output);
     else if (!z->chosen)
         ses_report_note(r, "No candidate has less %s and loses at most %g %s: %s/model is the original.",
-                        BY[z->a->by], z->a->max_drop, unit, z->a->output);
+                        BY[z->a->by], z->a->max_drop, unit, z->output);
     else
         ses_report_note(r, "%s/model is %s: the least %s of the candidates that lose at most %g %s.",
-                        z->a->output, x->name, BY[z->a->by], z->a->max_drop, unit);
+                        z->output, x->name, BY[z->a->by], z->a->max_drop, unit);
     if (ses_compress_rule_of(x, rule, sizeof rule))
         ses_report_note(
             r, "The figures are with --exit %s, which is not part of the model: give it to every command.",
@@ -194,19 +196,23 @@ static void put_failure(const ses_compress *z, size_t i, ses_report *r)
         while (at && at != i) at = z->candidate[at].parent;
         n += at == i && k != i;
     }
-    if (n) snprintf(more, sizeof more, " (nor %zu that start with it)", n);
+    if (n) snprintf(more, sizeof more, " (nor %zu that start%s with it)", n, n == 1 ? "s" : "");
     ses_report_note(r, "%s has no result%s: %s.", x->name, more, *x->reason ? x->reason : "not run");
 }
 
 static void put_notes(const ses_compress *z, ses_report *r)
 {
     put_choice(z, r);
+    if (z->holds_out)
+        ses_report_note(r, "Scores are on %zu example%s of %s held out from training: %s.%s", z->n_held_out,
+                        z->n_held_out == 1 ? "" : "s", ses_path_name_of(z->a->train).s, z->eval,
+                        z->is_new ? "" : " If the given model was trained on them, its score is too high.");
     ses_report_note(r,
                     "+-: half the %g %% interval of the score. One text: median over texts of %s and %lld "
                     "round%s, with the tokenizer (%s). "
                     "Speed: median of original / candidate, which alternate. Front: no other candidate has "
                     "at least the score and at most the %s.",
-                    z->a->tune.bootstrap.confidence, ses_path_name_of(z->a->eval).s, (long long)z->a->rounds,
+                    z->a->tune.bootstrap.confidence, ses_path_name_of(z->eval).s, (long long)z->a->rounds,
                     z->a->rounds == 1 ? "" : "s", z->machine, BY[z->a->by]);
     ses_report_note(r, "Memory: what a process needs for the model and its computation. MFLOP/token: "
                        "products with the weights of the layers, 2 per weight.");
@@ -272,8 +278,8 @@ bool ses_compress_show(const ses_compress *z, ses_err *e)
                           .settings = z->settings,
                           .seed = (uint64_t)z->a->seed };
     ses_report *r = ses_report_new(e);
-    char *svg = ses_path_join(z->a->output, "compress.svg", e),
-         *html = ses_path_join(z->a->output, "compress.html", e);
+    char *svg = ses_path_join(z->output, "compress.svg", e),
+         *html = ses_path_join(z->output, "compress.html", e);
     bool ok =
         r && svg && html && fill(z, r, e) && (z->a->tune.compute.json ? print_json(z, e) : print(z, r, e));
     if (ok && z->chosen)

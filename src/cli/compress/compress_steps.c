@@ -43,8 +43,8 @@ static bool put_layers(const step *s, ses_buf *out, ses_err *e)
     if (!s->z->layers) return ses_fail(e, SES_EUNSUPPORTED, "this model has no single number of layers");
     double n = v < 1 ? fmax(1, rint(v * all)) : v;
     if (n != rint(n) || n > all || (n == all && v < 1) || (n >= all && all > 0))
-        return ses_fail(e, SES_EUNSUPPORTED, "%s layers of %g: expected fewer, or a part below 1",
-                        s->x->value, all);
+        return ses_fail(e, SES_EUNSUPPORTED, "%s layer%s of %g: expected fewer, or a part below 1",
+                        s->x->value, v == 1 ? "" : "s", all);
     ses_buf_appendf(out, "%g", n);
     return true;
 }
@@ -74,8 +74,8 @@ static bool put_word(const step *s, const char *word, size_t n, ses_buf *out, se
         return true;
     }
     const char *text = ses_equal(word, n, "original") ? s->z->candidate[0].dir
-                       : ses_equal(word, n, "data")   ? s->z->a->train
-                       : ses_equal(word, n, "eval")   ? s->z->a->eval
+                       : ses_equal(word, n, "data")   ? s->z->train
+                       : ses_equal(word, n, "eval")   ? s->z->eval
                        : ses_equal(word, n, "value")  ? s->x->value
                                                       : NULL;
     if (!text)
@@ -101,7 +101,7 @@ static void put_training(const ses_compress *z, ses_buf *out)
 {
     const ses_compress_args *a = z->a;
     put_task(z, out);
-    put_option(out, "train", a->train);
+    put_option(out, "train", z->train);
     ses_buf_appendf(out, " --epochs %g --lr %g --batch-size %lld --seed %lld", a->epochs, a->lr,
                     (long long)a->batch_size, (long long)a->seed);
     if (a->train_size) ses_buf_appendf(out, " --train-size %lld", (long long)a->train_size);

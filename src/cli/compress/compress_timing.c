@@ -27,7 +27,7 @@ bool ses_test_bench_open(ses_test_bench *b, const ses_compress *z, ses_err *e)
         return false;
     spec = ses_finetune_eval_spec(&z->a->tune.task, task, &spec);
     spec.no_labels = true;
-    b->all = ses_data_open(&spec, z->a->eval, NULL, e);
+    b->all = ses_data_open(&spec, z->eval, NULL, e);
     size_t n = b->all ? ses_examples_count(b->all) : 0;
     ses_sample s = { .size = n < (size_t)z->a->texts ? 0 : z->a->texts, .seed = (uint64_t)z->a->seed };
     b->texts = b->all ? ses_examples_sample(b->all, &s, e) : NULL;

@@ -1,0 +1,126 @@
+/* The card of the chosen model: the one of the last training in its chain, with the title, usage and figures
+ * of the whole chain. */
+#include "compress.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/json/json_helpers.h"
+#include "base/str.h"
+
+#include <string.h>
+
+enum { FILE_MAX = 1 << 28, CONFIG_MAX = 1 << 24 };
+
+/* ---- what reads it ---- */
+
+/* Whether only Sesame reads the files of a model. */
+static bool is_own_form(const char *dir)
+{
+    static const char *const keys[] = { "sesame_low_rank", "sesame_ffn_widths", "pruned_heads" };
+    char *int8 = ses_path_join(dir, "model.sesame-int8", NULL),
+         *path = ses_path_join(dir, "config.json", NULL);
+    ses_json_doc *doc = path ? ses_json_load_object(path, CONFIG_MAX, NULL) : NULL;
+    bool own = int8 && ses_path_exists(int8);
+    for (size_t i = 0; doc && i < SES_LEN(keys); i++)
+        own |= ses_json_len(ses_json_get(ses_json_root(doc), keys[i])) > 0;
+    ses_json_free(doc);
+    ses_free(path);
+    ses_free(int8);
+    return own;
+}
+
+/* ---- parts of the card ---- */
+
+static void put_title(const ses_compress *z, ses_buf *out)
+{
+    const ses_candidate *x = &z->candidate[z->chosen];
+    ses_buf_appendf(out, "# %s", ses_path_name_of(z->model).s);
+    if (z->chosen) ses_buf_appendf(out, ", compressed: %s", x->name);
+    ses_buf_put(out, '\n');
+}
+
+/* Copies an older card: another title; for a form of our own without the lines for transformers; commands
+ * of the usage with the rule of the chain. */
+static void put_older(const ses_compress *z, const char *old, size_t size, bool own, ses_buf *out)
+{
+    static const char library[] = "library_name: transformers", python[] = "```python", usage[] = "## Usage",
+                      command[] = "sesame ";
+    char rule[80];
+    const char *exit_rule = ses_compress_rule_of(&z->candidate[z->chosen], rule, sizeof rule);
+    bool has_title = false, in_python = false, in_usage = false;
+    for (size_t i = 0, n; i < size; i += n + 1) {
+        const char *s = old + i;
+        const char *end = memchr(s, '\n', size - i);
+        n = end ? (size_t)(end - s) : size - i;
+        if (n > 2 && !strncmp(s, "## ", 3)) in_usage = ses_equal(s, n, usage);
+        if (own && ses_equal(s, n, python)) in_python = true;
+        if (in_python) {
+            in_python = !ses_equal(s, n, "```");
+            continue;
+        }
+        if (!has_title && n > 2 && !strncmp(s, "# ", 2)) {
+            put_title(z, out);
+            has_title = true;
+            continue;
+        }
+        if (own && ses_equal(s, n, library))
+            ses_buf_puts(out, "library_name: sesame");
+        else
+            ses_buf_append(out, s, n);
+        if (exit_rule && in_usage && n >= sizeof command && !strncmp(s, command, sizeof command - 1))
+            ses_buf_appendf(out, " --exit %s", exit_rule);
+        ses_buf_put(out, '\n');
+    }
+}
+
+static void put_chain(const ses_compress *z, size_t i, ses_buf *out)
+{
+    const ses_candidate *x = &z->candidate[i];
+    if (i) put_chain(z, x->parent, out);
+    if (x->commands.data) ses_buf_append(out, x->commands.data, x->commands.len);
+}
+
+static void put_card(const ses_compress *z, bool own, ses_buf *out)
+{
+    const ses_candidate *x = &z->candidate[z->chosen], *o = &z->candidate[0];
+    char rule[80];
+    ses_buf_appendf(out,
+                    "\n## Compression\n\nMade from %s by `%s`: the form %s of %zu, the one with the least %s "
+                    "that loses at most %g %s.\n\n",
+                    z->model, z->command, x->name, z->n,
+                    z->a->by == SES_BY_LATENCY  ? "latency"
+                    : z->a->by == SES_BY_SIZE   ? "size"
+                    : z->a->by == SES_BY_MEMORY ? "memory"
+                                                : "energy",
+                    z->a->max_drop,
+                    z->lower_is_better    ? "%"
+                    : z->a->max_drop == 1 ? "point"
+                                          : "points");
+    if (own) ses_buf_puts(out, "Only Sesame reads the files of this form; other programs do not.\n\n");
+    ses_buf_appendf(
+        out,
+        "| | original | this model |\n|---|---|---|\n| %s | %.4f | %.4f |\n| one text | %.2f ms | "
+        "%.2f ms (%.2f times as fast) |\n| files | %.1f MB | %.1f MB |\n\n```sh\n",
+        z->metric, o->score, x->score, 1e3 * o->cost.latency, 1e3 * x->cost.latency, x->speed,
+        1e-6 * o->cost.bytes, 1e-6 * x->cost.bytes);
+    put_chain(z, z->chosen, out);
+    ses_buf_puts(out, "```\n");
+    if (ses_compress_rule_of(x, rule, sizeof rule))
+        ses_buf_appendf(out, "\nThe figures are with `--exit %s`: give it to every command.\n", rule);
+}
+
+bool ses_compress_write_card(const ses_compress *z, const char *dir, ses_err *e)
+{
+    char *path = ses_path_join(dir, "README.md", e);
+    size_t n = 0;
+    char *old = path && ses_path_exists(path) ? ses_file_read(path, FILE_MAX, &n, e) : NULL;
+    bool own = is_own_form(dir);
+    ses_buf text = { 0 };
+    old ? put_older(z, old, n, own, &text) : put_title(z, &text);
+    put_card(z, own, &text);
+    bool ok = path && ses_buf_ok(&text, e) && ses_file_write(path, text.data, text.len, true, e);
+    ses_buf_free(&text);
+    ses_free(old);
+    ses_free(path);
+    return ok;
+}
