@@ -200,7 +200,7 @@ static bool choose_layers(edit *x, int part, int layers, const ses_student_optio
     return ses_student_layers(o->copy, c->student, c->teacher, c->layer, e);
 }
 
-/* The decoder has as many layers as the encoder if the config does not say it. */
+/* The decoder has as many layers as the encoder if the config has no number for it. */
 static bool choose_all_layers(edit *x, const ses_student_options *o, ses_err *e)
 {
     if (!choose_layers(x, ENCODER, LAYERS, o, e)) return false;

@@ -70,8 +70,8 @@ typedef struct factors {
     bool turned; /* p is [in, out] */
 } factors;
 
-/* name: the teacher's of p. Factors are name_a and name_b; those of the token table name_a and name. False:
- * none, or the student has factors, too. */
+/* name: the teacher's of p. Factors are name_a and name_b; factors of the token table are name_a and name.
+ * False: none, or the student has factors, too. */
 static bool find_factors(factors *f, const ses_store *to, const ses_param *p, const ses_store *from,
                          const char *name)
 {
