@@ -13,8 +13,8 @@
  *     block_state, blocks_begin(&s), blocks_end(&s)
  *         what a chunk keeps from its first block to its last
  *     enum { COPY_QUADS }, void blocks_rows(&s, to, q, rows, quads, panels)
- *         the rows of A that the next blocks multiply with `panels` panels; `to` has room for a copy of rows of
- *         at most COPY_QUADS quads, whole blocks of them
+ *         the rows of A that the next blocks multiply with `panels` panels; `to` has room for a copy of
+ *         rows of at most COPY_QUADS quads, whole blocks of them
  *     void blocks_finish(&s)
  *         completes the results of all blocks so far
  *     int64_t block_rows(left, dot)

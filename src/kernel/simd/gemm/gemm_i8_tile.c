@@ -122,8 +122,8 @@ static int64_t block_rows(int64_t left, bool dot)
     if (lower) mt_dot_i8(t, MT_C10, MT_A1, MT_B0);                      \
     if (lower && right) mt_dot_i8(t, MT_C11, MT_A1, MT_B1)
 
-/* Sums of a block. lower: more than 16 rows; right: two vectors of columns; shallow: the panel stays in the L1
- * cache and A passes through it, else the other way round. */
+/* Sums of a block. lower: more than 16 rows; right: two vectors of columns; shallow: the panel stays in the
+ * L1 cache and A passes through it, else the other way round. */
 VF_INLINE void block_sum(block_state *s, const i8_block *in, int64_t rows, const bool lower, const bool right,
                          const bool shallow)
 {
