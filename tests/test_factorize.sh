@@ -19,6 +19,14 @@ ok "JSON" exits 0 "$sesame" factorize "$tmp/one" --energy 0.8 --only ffn --json 
 ok "each weight" out_has '"name": "encoder.layer.0.intermediate.dense", "out": 64, "in": 32, "rank": '
 ok "feed-forward only" sh -c "! grep -q attention '$tmp/out'"
 
+# A key that is null means no factors; it is written once.
+cp -r "$tmp/one" "$tmp/null"
+sed 's/"model_type"/"sesame_low_rank": null, &/' "$tmp/one/config.json" >"$tmp/null/config.json"
+ok "factorize with a null key" exits 0 "$sesame" factorize "$tmp/null" --rank 4 -o "$tmp/once"
+ok "one key" test "$(grep -o '"sesame_low_rank"' "$tmp/once/config.json" | wc -l)" -eq 1
+ok "prune with a null key" exits 0 "$sesame" finetune --model "$tmp/null" --task classify --train "$tmp/train.tsv" --threads 1 \
+    --steps 4 --prune magnitude --block 8x8 --keep 0.5 -o "$tmp/null-pruned"
+
 # With texts the factors keep the layers' outputs: more energy at the same rank, and without labels.
 cut -f1 "$tmp/train.tsv" >"$tmp/texts.tsv"
 ok "texts" exits 0 "$sesame" factorize "$tmp/one" --rank 4 --data "$tmp/texts.tsv" --task classify --json -o "$tmp/seen"

@@ -39,17 +39,19 @@ ok "units: a smaller file" test "$(wc -c <"$tmp/units/model.safetensors")" -lt "
 # shellcheck disable=SC2086
 ok "a teacher" exits 0 "$sesame" finetune $tune --prune movement --block 8x8 --keep 0.5 --teacher "$tmp/movement" -o "$tmp/taught"
 
-# Interrupted and resumed: the same weights as without interruption.
+# Interrupted between full and final masks and resumed: the same weights as without interruption.
+long="${tune% *} 100"
 # shellcheck disable=SC2086
 for p in "movement --block 8x8" "magnitude --block row"; do
     rm -rf "$tmp/stopped" "$tmp/whole"
-    "$sesame" finetune $tune --prune $p --keep 0.3 -o "$tmp/stopped" >"$tmp/out" 2>"$tmp/err" &
+    "$sesame" finetune $long --prune $p --keep 0.3 -o "$tmp/stopped" >"$tmp/out" 2>"$tmp/err" &
     pid=$!
-    while kill -0 $pid 2>/dev/null && ! grep -q 'update' "$tmp/err"; do sleep 0.02; done
+    while kill -0 $pid 2>/dev/null && ! grep -q 'kept [0-9]\{1,2\}\.' "$tmp/err"; do sleep 0.02; done
     kill -TERM $pid 2>/dev/null
     wait $pid
-    ok "$p resumes" exits 0 "$sesame" finetune $tune --prune $p --keep 0.3 -o "$tmp/stopped" --resume
-    ok "$p without a stop" exits 0 "$sesame" finetune $tune --prune $p --keep 0.3 -o "$tmp/whole"
+    ok "$p is interrupted" test $? -eq 143
+    ok "$p resumes" exits 0 "$sesame" finetune $long --prune $p --keep 0.3 -o "$tmp/stopped" --resume
+    ok "$p without a stop" exits 0 "$sesame" finetune $long --prune $p --keep 0.3 -o "$tmp/whole"
     ok "$p: the same bits" cmp -s "$tmp/whole/model.safetensors" "$tmp/stopped/model.safetensors"
 done
 

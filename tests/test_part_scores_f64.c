@@ -2,7 +2,7 @@
  * factor, against differences of the loss with changed factors. */
 #include "check.h"
 #include "model/model_desc.h"
-#include "tune/prune/pruner_impl.h"
+#include "tune/prune/part_pruning_impl.h"
 
 #include <math.h>
 #include <string.h>

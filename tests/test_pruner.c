@@ -311,6 +311,24 @@ static void refused(const char *message, ses_pruning_options o, bool lora)
     run_free(&r);
 }
 
+static void test_averages(void)
+{
+    for (int i = 0; i < 2; i++) {
+        run r;
+        ses_err e = { 0 };
+        run_prepare(&r, 1, NULL);
+        if (i)
+            CHECK_MSG(ses_optim_defaults("asgd", &r.o.optim, &e), "%s", e.msg);
+        else
+            r.o.optim.ema_decay = 0.9;
+        r.o.pruning = ses_pruning_defaults();
+        r.o.pruning.criterion = "movement", r.o.pruning.keep = 0.5, r.o.pruning.block = "4x4";
+        CHECK(!run_start(&r, &e));
+        CHECK_MSG(strstr(e.msg, "would fill the zeros"), "%s", e.msg);
+        run_free(&r);
+    }
+}
+
 static void test_errors(void)
 {
     ses_pruning_options o = ses_pruning_defaults(), x;
@@ -363,5 +381,6 @@ int main(void)
         test_empty_parts(dir);
     }
     test_errors();
+    test_averages();
     return check_report();
 }

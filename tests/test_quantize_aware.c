@@ -185,7 +185,8 @@ int main(void)
         ses_device_free(dev);
     }
     test_model("tests/golden/modernbert-masked-lm", 1e-3);
-    /* int8 products approximate GELU with an error of up to 2e-4, 1 % of the activations of these small models */
+    /* int8 products approximate GELU with an error of up to 2e-4, 1 % of the activations of these small
+     * models */
     test_model("tests/golden/bert-model", 0.6);
     test_model("tests/golden/roberta-classify", 0.6);
     test_model("tests/golden/distilbert-classify", 0.6);

@@ -47,6 +47,64 @@ ok "MiniLM" exits 0 "$sesame" finetune $teach --student-layers 1 --soft-weight 0
 ok "its loss falls" awk -F'"loss": *' '/"loss"/ { split($2, x, /[,}]/); if (!n++) first = x[1]; last = x[1] }
     END { exit !(n >= 8 && last < first) }' "$tmp/log"
 
+# A factorized teacher: the student is dense and starts with the products of the factors.
+ok "factorize the teacher" exits 0 "$sesame" factorize "$tmp/teacher" --rank 32 --embeddings 28 --even-if-larger -o "$tmp/factors"
+half() # the student with two layers of the teacher $1, unchanged, as $2; then options
+{
+    of=$1 to=$2
+    shift 2
+    exits 0 "$sesame" finetune --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" --threads 1 --lr 0 --steps 1 \
+        --teacher "$of" --student-layers 2 "$@" -o "$to"
+}
+scores() { "$sesame" predict "$1" "$tmp/dev.tsv" --task classify | sed 's/\("score": [-0-9]*\.[0-9][0-9][0-9]\)[0-9]*/\1/g'; }
+ok "student of factors" half "$tmp/factors" "$tmp/half"
+ok "is dense" sh -c "! grep -q sesame_low_rank '$tmp/half/config.json'"
+ok "student of weights" half "$tmp/teacher" "$tmp/whole"
+scores "$tmp/half" >"$tmp/of-factors"
+scores "$tmp/whole" >"$tmp/of-weights"
+ok "has scores" grep -q score "$tmp/of-weights"
+ok "the same scores" cmp "$tmp/of-factors" "$tmp/of-weights"
+
+# Exits are trained with the layers below them: a student has none.
+# shellcheck disable=SC2086
+ok "a teacher with exits" exits 0 "$sesame" finetune --model "$tmp/teacher" $data --exits frozen --steps 2 -o "$tmp/leaves"
+ok "its student" half "$tmp/leaves" "$tmp/stays"
+ok "has no exits" sh -c "! grep -q sesame_exits '$tmp/stays/config.json'"
+
+# Lists by layer keep the entries of the copied layers; a list that only has as many entries stays.
+sed 's/"hidden_act"/"sesame_ffn_widths": [64, 48, 40, 56], "keys_to_ignore": ["a", "b", "c", "d"], &/' "$tmp/large.json" >"$tmp/widths.json"
+# shellcheck disable=SC2086
+ok "a teacher of many widths" exits 0 "$sesame" finetune --config "$tmp/widths.json" --tokenizer "$tmp/vocab.txt" $data --steps 1 -o "$tmp/widths"
+list() { tr -d ' \n' <"$1/config.json" | grep -q "$2" || { cat "$1/config.json"; return 1; }; }
+ok "its student" half "$tmp/widths" "$tmp/narrower"
+ok "widths of its layers" list "$tmp/narrower" '"sesame_ffn_widths":\[64,40\]'
+ok "another list" list "$tmp/narrower" '"keys_to_ignore":\["a","b","c","d"\]'
+ok "of one width" half "$tmp/widths" "$tmp/even-width" --student-ffn 48
+ok "no widths" sh -c "! grep -q sesame_ffn_widths '$tmp/even-width/config.json'"
+ok "less wide" half "$tmp/widths" "$tmp/thin" --student-hidden 16
+ok "no widths" sh -c "! grep -q sesame_ffn_widths '$tmp/thin/config.json'"
+
+cat >"$tmp/neo.json" <<END
+{"model_type": "gpt_neo", "hidden_size": 32, "num_layers": 4, "num_heads": 4, "max_position_embeddings": 64, "vocab_size": 100,
+ "attention_layers": ["global", "local", "local", "global"], "pad_token_id": 0}
+END
+# shellcheck disable=SC2086
+ok "local and global layers" exits 0 "$sesame" finetune --config "$tmp/neo.json" --tokenizer "$tmp/vocab.txt" $data --steps 1 -o "$tmp/neo"
+ok "its student" half "$tmp/neo" "$tmp/small-neo"
+ok "kinds of its layers" list "$tmp/small-neo" '"attention_layers":\["global","local"\]'
+
+# Removed heads of an encoder-decoder, which may have parts of different depths.
+cat >"$tmp/bart.json" <<END
+{"model_type": "bart", "d_model": 32, "encoder_layers": 4, "decoder_layers": 3, "encoder_attention_heads": 4,
+ "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "max_position_embeddings": 64, "vocab_size": 100,
+ "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "decoder_start_token_id": 3, "forced_eos_token_id": 3,
+ "pruned_heads": {"encoder": {"1": [0], "2": [1, 3]}, "decoder": {"1": [2]}, "cross": {"0": [0], "2": [1]}}}
+END
+# shellcheck disable=SC2086
+ok "an encoder-decoder" exits 0 "$sesame" finetune --config "$tmp/bart.json" --tokenizer "$tmp/vocab.txt" $data --steps 1 -o "$tmp/bart"
+ok "its student" half "$tmp/bart" "$tmp/small-bart"
+ok "heads of its layers" list "$tmp/small-bart" '"pruned_heads":{"encoder":{"1":\[1,3\]},"decoder":{"1":\[2\]},"cross":{"0":\[0\]}}'
+
 # What does not fit.
 refused() # code, message, then options
 {

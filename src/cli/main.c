@@ -103,7 +103,7 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general_ar
     ses_opt_group group[] = { { part.opt, part.n_opt, task_args },
                               { cmd->opt, cmd->n_opt, args },
                               { ses_general_opt, ses_n_general_opt, general } };
-    if (cmd->open_stored && part.n_opt) { /* stored options belong to the first group */
+    if (cmd->open_stored && part.n_opt) { /* options stored in a file go to the first group */
         ses_opt_group first = group[0];
         group[0] = group[1], group[1] = first;
     }

@@ -106,4 +106,5 @@ const ses_model_desc ses_model_gpt_neo = {
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),
+    .layer_kinds = { .key = "attention_layers", .local = "local", .global = "global" },
 };

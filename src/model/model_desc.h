@@ -134,7 +134,8 @@ struct ses_model_desc {
     bool (*read_parts)(ses_model *m, const ses_json *config, ses_err *e);
     const char *unread; /* prefix of tensors that files may contain, but that nothing reads; or NULL */
     /* config keys of models whose layers have local or global attention: `key` lists a name per layer, which
-     * replaces `every`, the distance of global layers; key NULL: no such list */
+     * replaces `every`, the distance of global layers; key NULL: no such list; every NULL: another key
+     * may list the layers, too, so that they cannot be removed */
     struct {
         const char *key, *every, *local, *global;
     } layer_kinds;

@@ -62,9 +62,9 @@ const char *ses_exits_unsupported(const ses_model_desc *d, const ses_config *c)
 
 bool ses_model_add_exits(ses_model *m, ses_err *e)
 {
-    const ses_head *head = m->class->head[0].head;
+    const ses_head *head = m->class->head[0].head; /* NULL: a base model */
     const char *reason = ses_exits_unsupported(m->desc, &m->c);
-    if (head != &ses_head_sequence_classification) m->c.exits.n = 0; /* the class has none */
+    if (!head || !head->has_exits) m->c.exits.n = 0; /* the class has none */
     if (!m->c.exits.n) return true;
     if (m->adapter)
         return ses_fail(e, SES_EUNSUPPORTED,

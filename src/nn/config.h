@@ -97,7 +97,7 @@ typedef struct ses_config {
     int64_t name_table;  /* index of the tensor name table that is searched first */
     bool weights_in_out; /* dense weights are stored [in, out] (GPT-2) */
 
-    const struct ses_json *low_rank; /* ranks of factorized weights: see src/model/low_rank.c; NULL: none */
+    const struct ses_json *low_rank; /* ranks of factorized weights: see low_rank.c; NULL: none */
 
     struct {
         int64_t width;    /* columns of the token table; 0: hidden */

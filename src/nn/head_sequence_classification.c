@@ -98,6 +98,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
 
 const ses_head ses_head_sequence_classification = { .name = "classify",
                                                     .allows_custom = true,
+                                                    .has_exits = true,
                                                     .peft_task = "SEQ_CLS",
                                                     .description = "labels a text or a pair of texts",
                                                     .axis = SES_LABEL_PER_SEQUENCE,

@@ -546,6 +546,7 @@ typedef struct ses_head {
     const char *peft_task; /* the peft library's task type; NULL: none */
     bool allows_custom;    /* may be replaced by a custom head */
     bool is_lm;            /* scores are over the vocabulary and may be requested by row */
+    bool has_exits;        /* classifiers after inner layers may do its work: early exits */
     bool shifts_labels;    /* row t is scored with the label of token t + 1 */
     int64_t (*class_count)(const ses_config *c); /* number of label values; 0: positions in a sequence */
     void (*add)(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token);

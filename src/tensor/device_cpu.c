@@ -17,7 +17,7 @@ static void cpu_free(ses_device *d, void *p)
     ses_free(p);
 }
 
-enum { ZERO_BYTES = 1 << 20 }; /* of a chunk */
+enum { ZERO_BYTES = 1 << 20 }; /* size of a chunk */
 
 typedef struct zeroing {
     char *p;
@@ -32,7 +32,7 @@ static void zero_chunk(void *ctx, int64_t index, void *scratch)
     memset(z->p + begin, 0, left < ZERO_BYTES ? left : ZERO_BYTES);
 }
 
-/* By all threads: one thread does not use the whole memory bandwidth. */
+/* All threads zero chunks: one thread does not use the whole memory bandwidth. */
 static void cpu_zero(ses_device *d, void *p, size_t size)
 {
     zeroing z = { p, size };

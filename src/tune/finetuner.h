@@ -134,6 +134,7 @@ struct ses_finetune_task {
     int64_t default_max_length; /* 0: the model's */
     bool generates;             /* text: generation_config.json is part of the model */
     bool has_label_names;       /* id2label of config.json */
+    bool has_exits;             /* texts may leave at the model's early exits */
     const char *problem_type;   /* written to config.json; or NULL */
     const char *metrics;        /* defaults, '|' between */
     const char *best_metric;    /* score that selects the best checkpoint */

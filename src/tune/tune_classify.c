@@ -80,6 +80,7 @@ static const ses_finetune_task classify_gpt = { CLASSIFY, SES_GPT_HOOKS, .group 
                                                 .encode = encode_gpt };
 const ses_finetune_task ses_finetune_task_classify = { CLASSIFY,
                                                        .gpt_inputs = &classify_gpt,
+                                                       .has_exits = true,
                                                        .by_words = &ses_finetune_task_by_classifier,
                                                        .by_patterns = &ses_finetune_task_by_cloze,
                                                        .encode = encode,

@@ -7,7 +7,7 @@
 #include "cli/train/predictor_args.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
-#include "tune/prune/pruner.h"
+#include "tune/prune/part_pruning.h"
 
 #include <math.h>
 #include <string.h>
@@ -134,7 +134,8 @@ static bool read_number(const char *name, const char *text, double *out, ses_err
 
 /* ---- the result ---- */
 
-static void put_figures(ses_json_writer *w, const char *name, const ses_pruner_figures *f, const char *metric)
+static void put_figures(ses_json_writer *w, const char *name, const ses_part_pruning_figures *f,
+                        const char *metric)
 {
     ses_json_member_object(w, name);
     ses_json_member_int(w, "layers", f->layers);
@@ -146,7 +147,7 @@ static void put_figures(ses_json_writer *w, const char *name, const ses_pruner_f
     ses_json_end_object(w);
 }
 
-static bool print_json(const ses_pruner_result *r, const args *a, ses_err *e)
+static bool print_json(const ses_part_pruning_result *r, const args *a, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(2, e);
     if (!w) return false;
@@ -179,9 +180,9 @@ static void put_real(ses_text_table *t, const char *name, double before, double 
     ses_text_table_cell(t, "%.0f %%", 100 * after / before);
 }
 
-static bool print_table(const ses_pruner_result *r, const args *a, const ses_call *c, ses_err *e)
+static bool print_table(const ses_part_pruning_result *r, const args *a, const ses_call *c, ses_err *e)
 {
-    const ses_pruner_figures *x = &r->before, *y = &r->after;
+    const ses_part_pruning_figures *x = &r->before, *y = &r->after;
     ses_text_table *t = ses_text_table_new("|>before|>after|>left", e);
     if (!t) return false;
     put_count(t, "layers", x->layers, y->layers);
@@ -255,20 +256,20 @@ static bool check_removal(const args *a, const ses_call *c, ses_err *e)
     return !name || ses_fail(e, SES_EUSAGE, "--%s belongs to --heads without --output", name);
 }
 
-static bool read_options(const args *a, const ses_call *c, ses_pruner_options *o, ses_err *e)
+static bool read_options(const args *a, const ses_call *c, ses_part_pruning_options *o, ses_err *e)
 {
     const ses_prune_args *ranked = c->task_args;
     double layers;
-    *o = (ses_pruner_options){ .data = a->data,
-                               .output = a->output,
-                               .ffn = a->ffn,
-                               .order = (ses_layer_order)a->order,
-                               .by_layer = a->scope == 1,
-                               .multiple = a->multiple,
-                               .max_examples = ranked->examples,
-                               .form = a->fill ? SES_REDUCED_FILLED : SES_REDUCED_SMALL,
-                               .overwrite = a->analysis.overwrite,
-                               .no_score = a->no_score };
+    *o = (ses_part_pruning_options){ .data = a->data,
+                                     .output = a->output,
+                                     .ffn = a->ffn,
+                                     .order = (ses_layer_order)a->order,
+                                     .by_layer = a->scope == 1,
+                                     .multiple = a->multiple,
+                                     .max_examples = ranked->examples,
+                                     .form = a->fill ? SES_REDUCED_FILLED : SES_REDUCED_SMALL,
+                                     .overwrite = a->analysis.overwrite,
+                                     .no_score = a->no_score };
     if (ranked->heads && !strcmp(ranked->heads, "rank"))
         return ses_fail(e, SES_EUSAGE,
                         "--heads needs a value with --output: the part of the heads to remove");
@@ -288,8 +289,8 @@ static bool remove_parts(const ses_call *c, ses_err *e)
     const char *adapter = a->analysis.adapter,
                *model = a->analysis.model ? a->analysis.model : c->operands[0];
     int operands = c->n_operands + (a->analysis.model != NULL);
-    ses_pruner_options o;
-    ses_pruner_result r;
+    ses_part_pruning_options o;
+    ses_part_pruning_result r;
     if (operands != 1)
         return operands ? ses_fail(e, SES_EUSAGE,
                                    "unexpected argument '%s': with --output, the data are --data FILE",
@@ -304,7 +305,7 @@ static bool remove_parts(const ses_call *c, ses_err *e)
     o.predictor.on_event = on_event, o.predictor.ctx = &p;
     ses_device_options d = ses_compute_device_options(&a->analysis.compute);
     ses_device *dev = ses_device_open(a->analysis.compute.device, &d, e);
-    bool ok = dev && ses_pruner_run(adapter ? adapter : model, &o, dev, &r, e);
+    bool ok = dev && ses_part_pruning_run(adapter ? adapter : model, &o, dev, &r, e);
     ses_progress_end(&p.line);
     ses_device_free(dev);
     if (!ok) return false;

@@ -77,7 +77,7 @@ static bool check_layers(const ses_reduction *r, const ses_model *m, ses_err *e)
     for (size_t i = 0; i < SES_LEN(c->attention.local_layers); i++)
         local |= c->attention.local_layers[i] != 0;
     const char *why = ses_ffn_widths_unsupported(m->desc, c);
-    if (!why && local && !m->desc->layer_kinds.key) why = "its config cannot list local and global layers";
+    if (!why && local && !m->desc->layer_kinds.every) why = "its config cannot list local and global layers";
     if (!why && (m->scalar_mix.weight || m->choice.n)) why = "its head reads chosen layers (\"sesame_head\")";
     if (!why && ses_json_len(ses_json_get(m->config, "sesame_exits"))) why = "it has early exits";
     if (why)

@@ -127,7 +127,7 @@ static bool plan(changes *x, const ses_model *m, const ses_reduction *r, ses_red
     for (int64_t l = 0; l < r->layers; l++) x->n_layers += r->layer[l] != 0;
     if (x->n_layers < r->layers) {
         x->layers = ses_config_key_of(m->desc, m->config, offsetof(ses_config, layers), SES_KEY_TYPE_INT);
-        x->kinds = m->desc->layer_kinds.key != NULL;
+        x->kinds = m->desc->layer_kinds.every != NULL;
         if (!x->layers)
             return ses_fail(e, SES_EUNSUPPORTED, "%s models have no setting for the number of layers",
                             m->desc->name);

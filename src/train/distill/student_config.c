@@ -58,11 +58,22 @@ typedef struct size_change {
 
 enum { LAYERS, HIDDEN, HEADS, FFN, DECODER_LAYERS, DECODER_HEADS, DECODER_FFN, SIZES };
 
+/* Layers of the encoder (or the only ones) and of the decoder. */
+enum { ENCODER, DECODER, PARTS };
+
+typedef struct layer_choice {
+    int64_t teacher, student;      /* number of layers */
+    int64_t layer[SES_MAX_LAYERS]; /* the teacher's layer of each of the student's */
+} layer_choice;
+
 typedef struct edit {
+    const ses_model_desc *desc;
     const ses_json *config;
     size_change size[SIZES];
-    int64_t layers[2], layer[SES_MAX_LAYERS]; /* layers: of teacher and student; layer: the chosen ones */
+    layer_choice layers[PARTS];
 } edit;
+
+static const char ffn_widths[] = "sesame_ffn_widths";
 
 static int64_t size_of(const edit *x, int i)
 {
@@ -109,14 +120,13 @@ static bool follow_heads(const edit *x, ses_err *e)
                     (long long)hidden);
 }
 
-/* Pruned heads of the chosen layers, under their new numbers. */
-static void put_pruned_heads(const edit *x, const ses_json *all, ses_json_writer *w)
+/* Pruned heads of the chosen layers of a part, under their new numbers. */
+static void put_pruned_heads(const layer_choice *c, bool same_heads, const ses_json *all, ses_json_writer *w)
 {
     char name[32];
-    bool same_heads = !x->size[HEADS].value && !x->size[HIDDEN].value;
     ses_json_begin_object(w);
-    for (int64_t i = 0; same_heads && i < x->layers[1]; i++) {
-        snprintf(name, sizeof name, "%lld", (long long)x->layer[i]);
+    for (int64_t i = 0; same_heads && i < c->student; i++) {
+        snprintf(name, sizeof name, "%lld", (long long)c->layer[i]);
         const ses_json *heads = ses_json_get(all, name);
         if (ses_json_type_of(heads) != SES_JSON_ARRAY) continue;
         snprintf(name, sizeof name, "%lld", (long long)i);
@@ -126,25 +136,76 @@ static void put_pruned_heads(const edit *x, const ses_json *all, ses_json_writer
     ses_json_end_object(w);
 }
 
+/* An encoder-decoder has such lists in each part. */
+static void put_pruned_parts(const edit *x, const ses_json *all, ses_json_writer *w)
+{
+    bool same_heads = !x->size[HEADS].value && !x->size[HIDDEN].value;
+    if (!x->desc->encoder_decoder) {
+        put_pruned_heads(&x->layers[ENCODER], same_heads, all, w);
+        return;
+    }
+    ses_json_begin_object(w);
+    for (size_t i = 0; i < ses_json_len(all); i++) {
+        const char *part = ses_json_key(all, i, NULL);
+        ses_json_put_key(w, part);
+        put_pruned_heads(&x->layers[strcmp(part, "encoder") ? DECODER : ENCODER], same_heads,
+                         ses_json_at(all, i), w);
+    }
+    ses_json_end_object(w);
+}
+
+/* Entries of the chosen layers. */
+static void put_layer_list(const layer_choice *c, const ses_json *all, ses_json_writer *w)
+{
+    ses_json_begin_array(w);
+    for (int64_t i = 0; i < c->student; i++) ses_json_put_value(w, ses_json_at(all, (size_t)c->layer[i]));
+    ses_json_end_array(w);
+}
+
+/* Does the student do without this key? Its weights are dense; exits are trained with the layers below them;
+ * widths of layers belong to the teacher's width. */
+static bool drops(const edit *x, const char *key)
+{
+    static const char *const always[] = { "quantization_config", "sesame_low_rank", SES_EXITS_KEY };
+    for (size_t i = 0; i < SES_LEN(always); i++)
+        if (!strcmp(key, always[i])) return true;
+    return (x->size[HIDDEN].value || x->size[FFN].value) && !strcmp(key, ffn_widths);
+}
+
 static void put_member(const edit *x, const char *key, const ses_json *value, ses_json_writer *w)
 {
+    const char *kinds = x->desc->layer_kinds.key;
+    const layer_choice *c = &x->layers[ENCODER];
     ses_json_put_key(w, key);
     for (int i = 0; i < SIZES; i++)
         if (x->size[i].value && x->size[i].key && !strcmp(key, x->size[i].key->key)) {
             ses_json_put_int(w, x->size[i].value);
             return;
         }
-    if (!strcmp(key, "pruned_heads") && ses_json_type_of(value) == SES_JSON_OBJECT) {
-        put_pruned_heads(x, value, w);
-    } else if (x->layers[0] > 1 && ses_json_type_of(value) == SES_JSON_ARRAY &&
-               (int64_t)ses_json_len(value) == x->layers[0] && x->layers[1] != x->layers[0]) {
-        ses_json_begin_array(w); /* one entry per layer */
-        for (int64_t i = 0; i < x->layers[1]; i++)
-            ses_json_put_value(w, ses_json_at(value, (size_t)x->layer[i]));
-        ses_json_end_array(w);
-    } else {
+    bool by_layer = !strcmp(key, ffn_widths) || (kinds && !strcmp(key, kinds));
+    if (!strcmp(key, "pruned_heads") && ses_json_type_of(value) == SES_JSON_OBJECT)
+        put_pruned_parts(x, value, w);
+    else if (by_layer && (int64_t)ses_json_len(value) == c->teacher)
+        put_layer_list(c, value, w);
+    else
         ses_json_put_value(w, value);
-    }
+}
+
+/* The chosen layers of a part, whose number of layers is the size `layers`. */
+static bool choose_layers(edit *x, int part, int layers, const ses_student_options *o, ses_err *e)
+{
+    layer_choice *c = &x->layers[part];
+    c->teacher = size_of(x, layers);
+    c->student = x->size[layers].value ? x->size[layers].value : c->teacher;
+    return ses_student_layers(o->copy, c->student, c->teacher, c->layer, e);
+}
+
+/* The decoder has as many layers as the encoder if the config has no number for it. */
+static bool choose_all_layers(edit *x, const ses_student_options *o, ses_err *e)
+{
+    if (!choose_layers(x, ENCODER, LAYERS, o, e)) return false;
+    return !x->desc->encoder_decoder ||
+           choose_layers(x, DECODER, x->size[DECODER_LAYERS].key ? DECODER_LAYERS : LAYERS, o, e);
 }
 
 ses_json_doc *ses_student_config(const ses_json *teacher, const ses_student_options *o, ses_err *e)
@@ -154,7 +215,8 @@ ses_json_doc *ses_student_config(const ses_json *teacher, const ses_student_opti
     edit *x = ses_alloc(sizeof *x, e);
     if (!x) return NULL;
     *x =
-        (edit){ .config = teacher,
+        (edit){ .desc = d,
+                .config = teacher,
                 .size = { { "layers", offsetof(ses_config, layers), o->layers, NULL },
                           { "width", offsetof(ses_config, hidden), o->hidden, NULL },
                           { "heads", offsetof(ses_config, attention.heads), o->heads, NULL },
@@ -164,14 +226,12 @@ ses_json_doc *ses_student_config(const ses_json *teacher, const ses_student_opti
                           { "feed-forward width", offsetof(ses_config, decoder.ffn_width), o->ffn, NULL } } };
     bool ok = find_keys(x, d, e) && follow_width(x, e) && follow_heads(x, e);
     x->size[DECODER_HEADS].value = x->size[HEADS].value, x->size[DECODER_FFN].value = x->size[FFN].value;
-    x->layers[0] = ok ? size_of(x, LAYERS) : 0;
-    x->layers[1] = o->layers ? o->layers : x->layers[0];
-    ok = ok && ses_student_layers(o->copy, x->layers[1], x->layers[0], x->layer, e);
+    ok = ok && choose_all_layers(x, o, e);
     ses_json_writer *w = ok ? ses_json_writer_new(0, e) : NULL;
     if (w) ses_json_begin_object(w);
     for (size_t i = 0; w && i < ses_json_len(teacher); i++) {
         const char *key = ses_json_key(teacher, i, NULL);
-        if (strcmp(key, "quantization_config")) put_member(x, key, ses_json_at(teacher, i), w);
+        if (!drops(x, key)) put_member(x, key, ses_json_at(teacher, i), w);
     }
     if (w) ses_json_end_object(w);
     ses_free(x);

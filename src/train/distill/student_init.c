@@ -34,17 +34,83 @@ static int64_t count_layers(const ses_store *s, const char *prefix)
     return max;
 }
 
+/* The values of q in host memory, to be freed. */
+static ses_real *read_param(const ses_store *from, const ses_param *q, ses_err *e)
+{
+    ses_device *dev = ses_store_device(from);
+    size_t bytes = (size_t)ses_count(q->tensor) * sizeof(ses_real);
+    if (!q->tensor->f) {
+        ses_fail(e, SES_EARG, "%s: the teacher holds it quantized only: open it without packing", q->name);
+        return NULL;
+    }
+    ses_real *host = ses_alloc_aligned(bytes, e);
+    if (host) dev->mem->download(dev, host, ses_master_data(q->tensor), bytes);
+    return host;
+}
+
+static void write_param(ses_store *to, const ses_param *p, const ses_real *host)
+{
+    ses_device *dev = ses_store_device(to);
+    dev->mem->upload(dev, ses_master_data(p->tensor), host, (size_t)ses_count(p->tensor) * sizeof *host);
+}
+
 static bool copy_param(ses_store *to, const ses_param *p, const ses_store *from, const ses_param *q,
                        ses_err *e)
 {
-    ses_device *dev = ses_store_device(to), *theirs = ses_store_device(from);
-    size_t bytes = (size_t)ses_count(p->tensor) * sizeof(ses_real);
-    ses_real *host = ses_alloc_aligned(bytes, e);
-    if (!host) return false;
-    theirs->mem->download(theirs, host, ses_master_data(q->tensor), bytes);
-    dev->mem->upload(dev, ses_master_data(p->tensor), host, bytes);
+    ses_real *host = read_param(from, q, e);
+    if (host) write_param(to, p, host);
     ses_free(host);
-    return true;
+    return host != NULL;
+}
+
+/* The teacher's two factors of p, b [out, rank] and a [rank, in], whose product has p's shape. */
+typedef struct factors {
+    const ses_param *a, *b;
+    int64_t out, in, rank;
+    bool turned; /* p is [in, out] */
+} factors;
+
+/* name: the teacher's of p. Factors are name_a and name_b; factors of the token table are name_a and name.
+ * False: none, or the student has factors, too. */
+static bool find_factors(factors *f, const ses_store *to, const ses_param *p, const ses_store *from,
+                         const char *name)
+{
+    char other[256];
+    const ses_param *same = ses_store_find(from, name);
+    if (snprintf(other, sizeof other, "%s_a", p->name) >= (int)sizeof other || ses_store_find(to, other))
+        return false;
+    *f = (factors){ .turned = p->dense && p->layout == SES_IN_OUT };
+    if (snprintf(other, sizeof other, "%s_a", name) >= (int)sizeof other) return false;
+    f->a = ses_store_find(from, other);
+    other[strlen(other) - 1] = 'b';
+    f->b = same ? same : ses_store_find(from, other);
+    if (!f->a || !f->b || ses_rank(p->tensor) != 2) return false;
+    f->out = p->tensor->dim[f->turned], f->in = p->tensor->dim[!f->turned];
+    f->rank = f->a->tensor->dim[0];
+    return f->b->tensor->dim[0] == f->out && f->b->tensor->dim[1] == f->rank && f->a->tensor->dim[1] == f->in;
+}
+
+/* p = b a */
+static bool copy_product(ses_store *to, const ses_param *p, const ses_store *from, const factors *f,
+                         ses_err *e)
+{
+    ses_real *a = read_param(from, f->a, e), *b = a ? read_param(from, f->b, e) : NULL;
+    ses_real *w = b ? ses_alloc_aligned((size_t)(f->out * f->in) * sizeof *w, e) : NULL;
+    double *row = w ? ses_alloc_array((size_t)f->in, sizeof *row, e) : NULL;
+    for (int64_t i = 0; row && i < f->out; i++) {
+        memset(row, 0, (size_t)f->in * sizeof *row);
+        for (int64_t k = 0; k < f->rank; k++)
+            for (int64_t j = 0; j < f->in; j++)
+                row[j] += (double)b[i * f->rank + k] * (double)a[k * f->in + j];
+        for (int64_t j = 0; j < f->in; j++) w[f->turned ? j * f->out + i : i * f->in + j] = (ses_real)row[j];
+    }
+    bool ok = row != NULL;
+    if (ok) write_param(to, p, w);
+    ses_free(row);
+    ses_free(w);
+    ses_free(b);
+    ses_free(a);
+    return ok;
 }
 
 /* Layers of the encoder (or the only ones) and of the decoder. */
@@ -71,11 +137,14 @@ static bool copy_all(ses_store *to, const ses_store *from, const layer_map map[2
         char name[256];
         if (!teacher_name(p->name, m->layer, m->n, name, sizeof name)) continue;
         const ses_param *q = ses_store_find(from, name);
-        if (!q || !ses_same_shape(p->tensor, q->tensor)) continue;
-        if (!q->tensor->f)
-            return ses_fail(e, SES_EARG, "%s: the teacher holds it quantized only: open it without packing",
-                            name);
-        if (!copy_param(to, p, from, q, e)) return false;
+        factors f;
+        if (find_factors(&f, to, p, from, name)) {
+            if (!copy_product(to, p, from, &f, e)) return false;
+        } else if (q && ses_same_shape(p->tensor, q->tensor)) {
+            if (!copy_param(to, p, from, q, e)) return false;
+        } else {
+            continue;
+        }
         ++*copied;
     }
     return true;

@@ -5,6 +5,7 @@
 #include "base/suggest.h"
 #include "base/thread_pool.h"
 #include "model/model_desc.h"
+#include "train/optim/optim_kind.h"
 
 #include <math.h>
 #include <string.h>
@@ -100,15 +101,18 @@ ses_pruner *ses_pruner_new(const ses_pruning_options *o, ses_model *m, const ses
             "prune changes the weights of the model, which an adapter leaves as they are: train without one");
         return NULL;
     }
-    if (ses_json_get(ses_model_config(m), "sesame_low_rank")) {
+    if (ses_json_len(ses_json_get(ses_model_config(m), "sesame_low_rank"))) {
         ses_fail(e, SES_EUNSUPPORTED,
                  "prune: the factors of a factorized model (\"sesame_low_rank\") have no rows and heads to "
                  "remove: prune the model before it is factorized");
         return NULL;
     }
-    if (optim->ema_decay > 0) {
-        ses_fail(e, SES_EUNSUPPORTED,
-                 "prune: an average of weights would fill the zeros: set ema_decay to 0");
+    const ses_optim_kind *kind = optim->name ? ses_optim_find(optim->name) : NULL;
+    if (optim->ema_decay > 0 || (kind && kind->average_weight)) {
+        ses_fail(
+            e, SES_EUNSUPPORTED,
+            "prune: an average of weights would fill the zeros: set ema_decay to 0, and use an optimizer "
+            "that does not average, as adamw");
         return NULL;
     }
     ses_pruner *p = ses_alloc(sizeof *p, e);

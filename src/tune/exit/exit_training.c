@@ -62,7 +62,7 @@ static bool check(const ses_finetune *f, ses_err *e)
 {
     const ses_exit_options *o = &f->o.exits;
     const char *why = excluded_by(&f->o);
-    if (f->task != &ses_finetune_task_classify)
+    if (!f->task->has_exits)
         return ses_fail(e, SES_EUSAGE,
                         "exits: the task %s has none: only classify, where the scores of a text tell when it "
                         "can leave",
@@ -140,7 +140,7 @@ bool ses_exit_training_config(ses_finetune *f, ses_err *e)
     ses_exit_options *o = &f->o.exits;
     bool exit[SES_MAX_LAYERS] = { 0 };
     ses_config c;
-    bool classifies = f->task == &ses_finetune_task_classify;
+    bool classifies = f->task->has_exits;
     const ses_json *config = ses_finetune_base_config(f);
     bool has = ses_json_type_of(ses_json_get(config, SES_EXITS_KEY)) == SES_JSON_OBJECT && classifies;
     if (!is_on(o) && (o->layers || o->head || o->targets) && !(has && !o->train))
@@ -180,7 +180,7 @@ bool ses_exit_training_begin(ses_finetune *f, ses_err *e)
     const ses_exit_options *o = &f->o.exits;
     ses_model *m = f->tuner->model;
     bool frozen = o->train == SES_TRAIN_EXITS_FROZEN;
-    if (o->train == SES_TRAIN_EXITS_NONE || f->task != &ses_finetune_task_classify) return true;
+    if (o->train == SES_TRAIN_EXITS_NONE || !f->task->has_exits) return true;
     if (!ses_model_exit_count(m))
         return !is_on(o) ||
                ses_fail(e, SES_EUSAGE,

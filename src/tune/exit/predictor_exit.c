@@ -24,7 +24,7 @@ bool ses_predictor_use_exit(ses_predictor *p, ses_err *e)
     if (p->n_members)
         return ses_fail(e, SES_EUNSUPPORTED,
                         "exit: the models of an ensemble are averaged after their last layers");
-    if (t->task != &ses_finetune_task_classify || !t->model)
+    if (!t->task->has_exits || !t->model)
         return ses_fail(e, SES_EUNSUPPORTED,
                         "exit: texts leave early only in the task classify, with a model that has exits");
     t->exit = &p->exit;

@@ -92,6 +92,7 @@ bool ses_soft_labels_learn(ses_tune_run *r, const float *score, ses_err *e)
     for (size_t i = 0; i < n; i++) pick[i] = i, label[i] = ses_tune_best(r, score, i, &p);
     r->extra = ses_tune_examples(r, false, pick, label, n, e);
     r->task = ses_finetune_task_classify;
+    r->task.has_exits = false; /* the loss is one of the last layer */
     r->task.loss = loss;
     r->task.wrap_source = wrap_source;
     r->task.close = close_task;

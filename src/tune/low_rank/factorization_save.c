@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char low_rank[] = "sesame_low_rank";
+
 static void put_ranks(const ses_factorization *f, ses_json_writer *w)
 {
-    ses_json_member_object(w, "sesame_low_rank");
+    ses_json_member_object(w, low_rank);
     for (size_t i = 0; i < f->n; i++)
         if (f->item[i].is_table) ses_json_member_int(w, "embeddings", f->item[i].rank);
     ses_json_member_object(w, "weights");
@@ -26,6 +28,7 @@ static ses_json_doc *new_config(const ses_factorization *f, ses_err *e)
     for (size_t i = 0; i < ses_json_len(config); i++) {
         size_t len;
         const char *key = ses_json_key(config, i, &len);
+        if (!strcmp(key, low_rank)) continue; /* null or empty */
         ses_json_put_keyn(w, key, len);
         ses_json_put_value(w, ses_json_at(config, i));
     }

@@ -198,7 +198,8 @@ static bool factorize_one(const work *j, ses_factors *x, ses_err *e)
     size_t c = (size_t)count;
     double *w = read_weight(j->f, x, e),
            *energy = w ? ses_alloc_array(c * (size_t)(x->out + x->in + 1), sizeof *energy, e) : NULL,
-           *left = energy + c, *right = left + c * (size_t)x->out, all = 0, kept = 0;
+           *left = energy ? energy + c : NULL, *right = left ? left + c * (size_t)x->out : NULL, all = 0,
+           kept = 0;
     bool ok = energy && decompose(j, x, w, count, energy, &all, left, right, e);
     int64_t rank = ok ? choose_rank(j->o, x, energy, count, all) : 0;
     if (ok && rank <= count) {

@@ -1,5 +1,5 @@
 /* Chooses the layers, heads and rows that stay. */
-#include "pruner_impl.h"
+#include "part_pruning_impl.h"
 
 #include "base/alloc.h"
 
@@ -33,7 +33,7 @@ static void remove_unimportant(ses_reduction *r, const ses_model *m, const doubl
     }
 }
 
-static void choose_layers(const ses_pruner_options *o, const ses_model *m, const ses_part_scores *s,
+static void choose_layers(const ses_part_pruning_options *o, const ses_model *m, const ses_part_scores *s,
                           ses_reduction *r)
 {
     int64_t L = r->layers, n = o->layers, first = !ses_reduction_may_remove_layer(m, 0);
@@ -86,7 +86,7 @@ static bool remove_units(const ses_reduction *r, const ses_model *m, const doubl
     return ok;
 }
 
-static bool choose_units(const ses_pruner_options *o, const ses_reduction *r, const ses_model *m,
+static bool choose_units(const ses_part_pruning_options *o, const ses_reduction *r, const ses_model *m,
                          const double *score, int64_t width, bool heads, uint8_t *keep, ses_err *e)
 {
     double fraction = heads ? o->heads : o->ffn;
@@ -108,7 +108,7 @@ static int64_t rounded(int64_t kept, int64_t width, int64_t multiple)
 }
 
 /* Adds or removes rows of a layer, by their importance, until the width is a multiple. */
-static bool round_width(const ses_pruner_options *o, const ses_model *m, const double *score,
+static bool round_width(const ses_part_pruning_options *o, const ses_model *m, const double *score,
                         ses_reduction *r, int64_t layer, ses_err *e)
 {
     int64_t n, width = ses_model_layer_neurons(m, SES_PART_MAIN, layer),
@@ -119,7 +119,7 @@ static bool round_width(const ses_pruner_options *o, const ses_model *m, const d
     return list != NULL;
 }
 
-bool ses_part_choice(const ses_pruner_options *o, const ses_model *m, const ses_part_scores *s,
+bool ses_part_choice(const ses_part_pruning_options *o, const ses_model *m, const ses_part_scores *s,
                      ses_reduction *r, ses_err *e)
 {
     if (o->layers) choose_layers(o, m, s, r);

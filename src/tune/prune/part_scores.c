@@ -1,6 +1,6 @@
 /* Importance of heads (Michel et al. 2019), feed-forward rows (Molchanov et al. 2019) and layers: the
  * derivative of the loss by a factor of their output, its absolute value averaged over examples. */
-#include "pruner_impl.h"
+#include "part_pruning_impl.h"
 
 #include "base/alloc.h"
 #include "model/model_desc.h"

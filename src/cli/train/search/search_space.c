@@ -5,7 +5,7 @@
 #include "base/rng.h"
 #include "base/str.h"
 #include "base/suggest.h"
-#include "finetune_command.h"
+#include "cli/train/finetune_command.h"
 
 #include <math.h>
 #include <string.h>

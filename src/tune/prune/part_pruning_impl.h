@@ -1,8 +1,8 @@
 /* Parts of structured pruning: scores of heads, rows and layers, and the choice of parts by these scores. */
-#ifndef SES_TUNE_PRUNER_IMPL_H
-#define SES_TUNE_PRUNER_IMPL_H
+#ifndef SES_TUNE_PART_PRUNING_IMPL_H
+#define SES_TUNE_PART_PRUNING_IMPL_H
 
-#include "pruner.h"
+#include "part_pruning.h"
 #include "tune/finetuner.h"
 
 /* Importance of the parts of a model. A gate xi multiplies the output of a head, the activation of a row, or
@@ -26,7 +26,7 @@ bool ses_part_scores_compute(ses_part_scores *s, ses_finetuner *t, const ses_fin
 void ses_part_scores_free(ses_part_scores *s);
 
 /* part_choice.c: marks the parts that stay. s may be NULL if o needs no scores. */
-bool ses_part_choice(const ses_pruner_options *o, const ses_model *m, const ses_part_scores *s,
+bool ses_part_choice(const ses_part_pruning_options *o, const ses_model *m, const ses_part_scores *s,
                      ses_reduction *r, ses_err *e);
 
 #endif

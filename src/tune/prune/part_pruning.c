@@ -1,5 +1,5 @@
 /* Structured pruning: opens model and data, scores parts, removes some, evaluates and writes the result. */
-#include "pruner_impl.h"
+#include "part_pruning_impl.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -14,8 +14,8 @@
 #include <string.h>
 
 typedef struct pruner {
-    const ses_pruner_options *o;
-    ses_pruner_result *result;
+    const ses_part_pruning_options *o;
+    ses_part_pruning_result *result;
     ses_device *dev;
     char *dir, *tokenizer_dir;
     ses_model *model, *small, *filled; /* filled NULL: the small form is written */
@@ -43,7 +43,7 @@ static bool note_entry(void *ctx, const char *name)
 }
 
 /* The output must be new, an empty folder, or may be replaced. */
-static bool check_output(const ses_pruner_options *o, const char *dir, ses_err *e)
+static bool check_output(const ses_part_pruning_options *o, const char *dir, ses_err *e)
 {
     bool full = false;
     const char *base = o->predictor.base;
@@ -55,13 +55,17 @@ static bool check_output(const ses_pruner_options *o, const char *dir, ses_err *
     return !full || ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces its files", o->output);
 }
 
-static bool check_options(const ses_pruner_options *o, ses_err *e)
+static bool needs_scores(const ses_part_pruning_options *o)
 {
-    bool scored = o->heads > 0 || o->ffn > 0 || (o->layers && o->order == SES_LAYERS_BY_IMPORTANCE);
+    return o->heads > 0 || o->ffn > 0 || (o->layers && o->order == SES_LAYERS_BY_IMPORTANCE);
+}
+
+static bool check_options(const ses_part_pruning_options *o, ses_err *e)
+{
     if (!check_fraction("heads", o->heads, e) || !check_fraction("ffn", o->ffn, e)) return false;
     if (!(o->heads > 0) && !(o->ffn > 0) && !o->layers)
         return ses_fail(e, SES_EUSAGE, "nothing to prune: give --heads X, --ffn X or --layers N");
-    if (scored && !o->data)
+    if (needs_scores(o) && !o->data)
         return ses_fail(e, SES_EUSAGE,
                         "--data FILE is required: the importance of heads, rows and layers is measured on "
                         "labeled examples");
@@ -71,7 +75,7 @@ static bool check_options(const ses_pruner_options *o, ses_err *e)
 /* Refuses models before the work: removes one part of each kind from a copy of the marks. */
 static bool check_model(const pruner *p, ses_err *e)
 {
-    const ses_pruner_options *o = p->o;
+    const ses_part_pruning_options *o = p->o;
     const ses_model *m = p->model;
     char *modules = ses_path_join(p->dir, "modules.json", e);
     bool sentence = modules && ses_path_exists(modules);
@@ -167,16 +171,16 @@ static double layer_flops(const ses_model *m, int64_t layer)
 {
     const ses_stack *k = &m->stack[0];
     const ses_config *c = k->c;
-    double T = SES_PRUNER_TOKENS, C = (double)c->hidden,
+    double T = SES_PART_PRUNING_TOKENS, C = (double)c->hidden,
            D = (double)(c->attention.head_size ? c->attention.head_size : c->hidden / k->heads),
            inner = D * (double)ses_stack_heads(k, layer), F = (double)ses_stack_ffn(k, layer);
     double matrices = c->ffn.gated || c->ffn.fused_gate ? 3 : 2;
     return 2 * T * (4 * C * inner + matrices * C * F) + 4 * T * T * inner;
 }
 
-static ses_pruner_figures figures_of(const ses_model *m)
+static ses_part_pruning_figures figures_of(const ses_model *m)
 {
-    ses_pruner_figures f = { .layers = ses_model_part_layers(m, SES_PART_MAIN), .score = NAN };
+    ses_part_pruning_figures f = { .layers = ses_model_part_layers(m, SES_PART_MAIN), .score = NAN };
     f.parameters = ses_store_element_count(m->store);
     for (int64_t l = 0; l < f.layers; l++) {
         f.heads += ses_model_part_heads(m, SES_PART_MAIN, l);
@@ -222,15 +226,10 @@ static bool write_files(void *ctx, const char *dir, ses_err *e)
     return ok;
 }
 
-static bool needs_scores(const ses_pruner_options *o)
-{
-    return o->heads > 0 || o->ffn > 0 || (o->layers && o->order == SES_LAYERS_BY_IMPORTANCE);
-}
-
 static bool prune(pruner *p, ses_err *e)
 {
-    const ses_pruner_options *o = p->o;
-    ses_pruner_result *r = p->result;
+    const ses_part_pruning_options *o = p->o;
+    ses_part_pruning_result *r = p->result;
     r->before = figures_of(p->model);
     if (!evaluate(p, p->model, &r->before.score, e)) return false;
     if (needs_scores(o) && !ses_part_scores_compute(&p->scores, p->predictor->tuner, &p->set, o->max_examples,
@@ -250,11 +249,11 @@ static bool prune(pruner *p, ses_err *e)
     return evaluate(p, p->small, &r->after.score, e) && ses_train_folder_write(o->output, write_files, p, e);
 }
 
-bool ses_pruner_run(const char *dir, const ses_pruner_options *o, ses_device *d, ses_pruner_result *r,
-                    ses_err *e)
+bool ses_part_pruning_run(const char *dir, const ses_part_pruning_options *o, ses_device *d,
+                          ses_part_pruning_result *r, ses_err *e)
 {
     pruner p = { .o = o, .dev = d, .result = r };
-    *r = (ses_pruner_result){ 0 };
+    *r = (ses_part_pruning_result){ 0 };
     if (!check_options(o, e)) return false;
     p.dir = ses_model_resolve(dir, NULL, e);
     bool ok = p.dir && check_output(o, p.dir, e) && open_model(&p, e) && open_data(&p, e) && prune(&p, e);

@@ -2,8 +2,8 @@
  * layers; written as a smaller model folder.
  *
  * Ownership: options are borrowed during the call. Threads: one thread; the device has its own. */
-#ifndef SES_TUNE_PRUNER_H
-#define SES_TUNE_PRUNER_H
+#ifndef SES_TUNE_PART_PRUNING_H
+#define SES_TUNE_PART_PRUNING_H
 
 #include "model/reduce.h"
 #include "sesame/finetune.h"
@@ -17,7 +17,7 @@ typedef enum {
     SES_LAYERS_BY_IMPORTANCE
 } ses_layer_order;
 
-typedef struct ses_pruner_options {
+typedef struct ses_part_pruning_options {
     ses_predictor_options predictor; /* task (NULL: that of the model's head), columns, callback */
     const char *data;                /* labeled file; NULL: neither scores nor importance */
     const char *output;              /* folder */
@@ -30,27 +30,27 @@ typedef struct ses_pruner_options {
     ses_reduced_form form;
     bool overwrite;
     bool no_score; /* do not evaluate the model on data before and after */
-} ses_pruner_options;
+} ses_part_pruning_options;
 
 /* Size and score of a model. */
-typedef struct ses_pruner_figures {
+typedef struct ses_part_pruning_figures {
     int64_t layers, heads, rows; /* all layers together */
     int64_t parameters;          /* the written form has them, with zeros if it is filled */
-    double flops; /* multiplications and additions in the layers, for SES_PRUNER_TOKENS tokens */
+    double flops; /* multiplications and additions in the layers, for SES_PART_PRUNING_TOKENS tokens */
     double score; /* NaN: none */
-} ses_pruner_figures;
+} ses_part_pruning_figures;
 
-enum { SES_PRUNER_TOKENS = 128 };
+enum { SES_PART_PRUNING_TOKENS = 128 };
 
-typedef struct ses_pruner_result {
-    ses_pruner_figures before, after;
+typedef struct ses_part_pruning_result {
+    ses_part_pruning_figures before, after;
     char metric[64];  /* name of the score; "": none */
     int64_t examples; /* sequences that importance was computed from; 0: none were needed */
-} ses_pruner_result;
+} ses_part_pruning_result;
 
 /* Prunes the model in folder dir and writes the result. False: bad options (SES_EUSAGE), a model that cannot
  * be pruned, unreadable data, or the callback has returned false; nothing is written then. */
-bool ses_pruner_run(const char *dir, const ses_pruner_options *o, ses_device *d, ses_pruner_result *r,
-                    ses_err *e);
+bool ses_part_pruning_run(const char *dir, const ses_part_pruning_options *o, ses_device *d,
+                          ses_part_pruning_result *r, ses_err *e);
 
 #endif

@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
+#include "cli/train/command_text.h"
 #include "cli/train/train_monitor.h"
-#include "command_text.h"
 #include "sesame/metric.h"
 #include "train/train_folder.h"
 

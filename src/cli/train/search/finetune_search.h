@@ -3,7 +3,7 @@
 #ifndef SES_CLI_FINETUNE_SEARCH_H
 #define SES_CLI_FINETUNE_SEARCH_H
 
-#include "finetune_command.h"
+#include "cli/train/finetune_command.h"
 #include "search_space.h"
 
 enum { SES_SEARCH_RUNS = 10000, SES_SEARCH_ROUNDS = 16 };

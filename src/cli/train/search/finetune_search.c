@@ -1,8 +1,8 @@
 /* finetune --grid, --search, --seeds: one run per point and seed, in subfolders; a table at the end. */
 #define _POSIX_C_SOURCE 200809L
 #include "finetune_search.h"
-#include "command_text.h"
-#include "train_monitor.h"
+#include "cli/train/command_text.h"
+#include "cli/train/train_monitor.h"
 
 #include "base/alloc.h"
 #include "base/arena.h"
