@@ -243,7 +243,7 @@ static bool prune(pruner *p, ses_err *e)
     if (!p->small || (o->form == SES_REDUCED_FILLED && !p->filled)) return false;
     r->after = figures_of(p->small);
     if (p->filled) {
-        ses_pruner_figures written = figures_of(p->filled);
+        ses_part_pruning_figures written = figures_of(p->filled);
         r->after.parameters = written.parameters, r->after.flops = written.flops;
     }
     return evaluate(p, p->small, &r->after.score, e) && ses_train_folder_write(o->output, write_files, p, e);
