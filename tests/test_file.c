@@ -268,6 +268,11 @@ static void check_paths(void)
     CHECK(!ses_dir_check(in_dir("absent"), &e) && strstr(e.msg, "absent: No such file or directory"));
     ses_err_clear(&e);
     CHECK(!ses_dir_each(in_dir("absent"), count_name, NULL, &e) && e.code == SES_EIO);
+    bool empty = false;
+    CHECK(ses_dir_is_empty(in_dir("x/y/z"), NULL, &empty, NULL) && empty);
+    CHECK(ses_dir_is_empty(in_dir("x"), NULL, &empty, NULL) && !empty);
+    CHECK(ses_dir_is_empty(in_dir("x"), "y", &empty, NULL) && empty);
+    CHECK(!ses_dir_is_empty(in_dir("absent"), NULL, &empty, NULL));
     CHECK(ses_file_remove(in_dir("absent"), NULL) && !ses_file_remove(dir, NULL));
     rmdir(in_dir("x/y/z")), rmdir(in_dir("x/y")), rmdir(in_dir("x"));
 }

@@ -208,6 +208,25 @@ bool ses_dir_each(const char *path, bool (*fn)(void *ctx, const char *name), voi
     return !why || ses_fail(e, SES_EIO, "%s: %s", path, strerror(why));
 }
 
+typedef struct emptiness {
+    const char *except;
+    bool empty;
+} emptiness;
+
+static bool note_entry(void *ctx, const char *name)
+{
+    emptiness *x = ctx;
+    return x->empty = x->except && !strcmp(name, x->except);
+}
+
+bool ses_dir_is_empty(const char *path, const char *except, bool *empty, ses_err *e)
+{
+    emptiness x = { except, true };
+    bool ok = ses_dir_each(path, note_entry, &x, e);
+    *empty = x.empty;
+    return ok;
+}
+
 bool ses_file_remove(const char *path, ses_err *e)
 {
     if (unlink(path) == 0 || errno == ENOENT) return true;

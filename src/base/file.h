@@ -44,6 +44,8 @@ bool ses_dir_make(const char *path, ses_err *e);  /* creates the folder and its 
 /* Calls fn with each name in a folder except "." and "..", in no particular order, until it returns false.
  * Fails if the folder cannot be read. */
 bool ses_dir_each(const char *path, bool (*fn)(void *ctx, const char *name), void *ctx, ses_err *e);
+/* *empty: the folder has no entry, or only one of this name (NULL: none). */
+bool ses_dir_is_empty(const char *path, const char *except, bool *empty, ses_err *e);
 bool ses_file_remove(const char *path, ses_err *e); /* succeeds if the file does not exist */
 
 /* Atomic replacement of a file: bytes are written to a temporary file in the same folder, which the commit

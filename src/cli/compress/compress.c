@@ -159,28 +159,6 @@ static bool describe(ses_compress *z, ses_err *e)
     return true;
 }
 
-static bool note_entry(void *ctx, const char *name)
-{
-    *(bool *)ctx |= strcmp(name, ".lock") != 0;
-    return true;
-}
-
-/* --overwrite removes what a compression wrote, nothing else. */
-static bool check_overwrite(const ses_compress *z, ses_err *e)
-{
-    bool full = false;
-    if (!z->a->overwrite || !ses_path_exists(z->output)) return true;
-    if (!ses_dir_each(z->output, note_entry, &full, e)) return false;
-    char *path = full ? ses_path_join(z->output, "compress.json", e) : NULL;
-    bool ok = !full || (path && (ses_path_exists(path) ||
-                                 ses_fail(e, SES_EIO,
-                                          "%s: has files but no compress.json: --overwrite replaces a "
-                                          "compression only; give an empty or a new folder",
-                                          z->output)));
-    ses_free(path);
-    return ok;
-}
-
 static bool open_output(ses_compress *z, ses_err *e)
 {
     const ses_compress_args *a = z->a;
@@ -191,8 +169,9 @@ static bool open_output(ses_compress *z, ses_err *e)
                             .settings = z->settings,
                             .ignored = IRRELEVANT,
                             .resume = a->resume,
-                            .overwrite = a->overwrite };
-    if (!ses_result_folder_check(&f, e) || !check_overwrite(z, e)) return false;
+                            .overwrite = a->overwrite,
+                            .keeps_foreign = true };
+    if (!ses_result_folder_check(&f, e)) return false;
     z->root = ses_path_join(z->output, "candidates", e);
     if (!z->root) return false;
     if (a->overwrite && ses_path_is_dir(z->root)) ses_dir_remove_all(z->root, NULL);

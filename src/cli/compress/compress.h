@@ -17,6 +17,7 @@
 #include "sesame/finetune.h"
 
 typedef enum { SES_BY_LATENCY, SES_BY_SIZE, SES_BY_MEMORY, SES_BY_ENERGY } ses_compress_measure;
+const char *ses_compress_measure_name(int by); /* as --by has it */
 
 typedef struct ses_compress_args {
     ses_predictor_args tune; /* task, data, threads, device of training, bootstrap */

@@ -4,30 +4,12 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/json/json_helpers.h"
 #include "base/str.h"
+#include "hub/card.h"
 
 #include <string.h>
 
-enum { FILE_MAX = 1 << 28, CONFIG_MAX = 1 << 24 };
-
-/* ---- what reads it ---- */
-
-/* Whether only Sesame reads the files of a model. */
-static bool is_own_form(const char *dir)
-{
-    static const char *const keys[] = { "sesame_low_rank", "sesame_ffn_widths", "pruned_heads" };
-    char *int8 = ses_path_join(dir, "model.sesame-int8", NULL),
-         *path = ses_path_join(dir, "config.json", NULL);
-    ses_json_doc *doc = path ? ses_json_load_object(path, CONFIG_MAX, NULL) : NULL;
-    bool own = int8 && ses_path_exists(int8);
-    for (size_t i = 0; doc && i < SES_LEN(keys); i++)
-        own |= ses_json_len(ses_json_get(ses_json_root(doc), keys[i])) > 0;
-    ses_json_free(doc);
-    ses_free(path);
-    ses_free(int8);
-    return own;
-}
+enum { FILE_MAX = 1 << 28 };
 
 /* ---- parts of the card ---- */
 
@@ -87,12 +69,7 @@ static void put_card(const ses_compress *z, bool own, ses_buf *out)
     ses_buf_appendf(out,
                     "\n## Compression\n\nMade from %s by `%s`: the form %s of %zu, the one with the least %s "
                     "that loses at most %g %s.\n\n",
-                    z->model, z->command, x->name, z->n,
-                    z->a->by == SES_BY_LATENCY  ? "latency"
-                    : z->a->by == SES_BY_SIZE   ? "size"
-                    : z->a->by == SES_BY_MEMORY ? "memory"
-                                                : "energy",
-                    z->a->max_drop,
+                    z->model, z->command, x->name, z->n, ses_compress_measure_name(z->a->by), z->a->max_drop,
                     z->lower_is_better    ? "%"
                     : z->a->max_drop == 1 ? "point"
                                           : "points");
@@ -114,12 +91,13 @@ bool ses_compress_write_card(const ses_compress *z, const char *dir, ses_err *e)
     char *path = ses_path_join(dir, "README.md", e);
     size_t n = 0;
     char *old = path && ses_path_exists(path) ? ses_file_read(path, FILE_MAX, &n, e) : NULL;
-    bool own = is_own_form(dir);
-    ses_buf text = { 0 };
+    ses_buf text = { 0 }, forms = { 0 }; /* forms: what only Sesame reads */
+    bool listed = ses_card_list_own_forms(dir, &forms, e), own = forms.len > 0;
     old ? put_older(z, old, n, own, &text) : put_title(z, &text);
     put_card(z, own, &text);
-    bool ok = path && ses_buf_ok(&text, e) && ses_file_write(path, text.data, text.len, true, e);
+    bool ok = path && listed && ses_buf_ok(&text, e) && ses_file_write(path, text.data, text.len, true, e);
     ses_buf_free(&text);
+    ses_buf_free(&forms);
     ses_free(old);
     ses_free(path);
     return ok;

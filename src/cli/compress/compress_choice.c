@@ -11,6 +11,12 @@ typedef struct point {
     size_t index;
 } point;
 
+const char *ses_compress_measure_name(int by)
+{
+    static const char *const names[] = { "latency", "size", "memory", "energy" };
+    return names[by];
+}
+
 /* Ascending cost; equal costs: descending score. */
 static int by_cost(const void *a, const void *b)
 {

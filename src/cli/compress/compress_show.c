@@ -6,13 +6,12 @@
 #include "base/json/json_helpers.h"
 #include "base/number_text.h"
 #include "base/str.h"
+#include "cli/train/command_text.h"
 #include "cli/ui/report_output.h"
 #include "cli/ui/show_values.h"
 
 #include <math.h>
 #include <string.h>
-
-static const char *const BY[] = { "latency", "size", "memory", "energy" };
 
 /* Scores are shown in percent, unless they are losses; some are percentages already. */
 static double scale_of(const ses_compress *z) { return z->lower_is_better || z->in_percent ? 1 : 100; }
@@ -23,17 +22,14 @@ static bool is_measured(const ses_candidate *x) { return x->state == SES_CANDIDA
 
 static void put_all(const ses_compress *z, ses_json_writer *w)
 {
-    ses_json_doc *settings = ses_json_parse(z->settings, strlen(z->settings), NULL);
     ses_json_begin_object(w);
-    ses_json_put_key(w, "settings");
-    settings ? ses_json_put_value(w, ses_json_root(settings)) : ses_json_put_null(w);
-    ses_json_free(settings);
+    ses_command_text_put_settings(z->settings, w);
     ses_json_member_string(w, "command", z->command);
     ses_json_member_string(w, "metric", z->metric);
     ses_json_member_bool(w, "lower_is_better", z->lower_is_better);
     ses_json_member_string(w, "eval", z->eval);
     if (z->holds_out) ses_json_member_int(w, "held_out_examples", (int64_t)z->n_held_out);
-    ses_json_member_string(w, "by", BY[z->a->by]);
+    ses_json_member_string(w, "by", ses_compress_measure_name(z->a->by));
     ses_json_member_real(w, "max_drop", z->a->max_drop);
     if (is_measured(&z->candidate[0]))
         ses_json_member_string(w, "chosen", z->candidate[z->chosen].name);
@@ -171,13 +167,13 @@ static void put_choice(const ses_compress *z, ses_report *r)
     bool comparable = !isnan(ses_compress_cost_of(z, &z->candidate[0]));
     if (!comparable)
         ses_report_note(r, "Nothing was chosen by %s, which was not measured: %s/model is the original.",
-                        BY[z->a->by], z->output);
+                        ses_compress_measure_name(z->a->by), z->output);
     else if (!z->chosen)
         ses_report_note(r, "No candidate has less %s and loses at most %g %s: %s/model is the original.",
-                        BY[z->a->by], z->a->max_drop, unit, z->output);
+                        ses_compress_measure_name(z->a->by), z->a->max_drop, unit, z->output);
     else
         ses_report_note(r, "%s/model is %s: the least %s of the candidates that lose at most %g %s.",
-                        z->output, x->name, BY[z->a->by], z->a->max_drop, unit);
+                        z->output, x->name, ses_compress_measure_name(z->a->by), z->a->max_drop, unit);
     if (ses_compress_rule_of(x, rule, sizeof rule))
         ses_report_note(
             r, "The figures are with --exit %s, which is not part of the model: give it to every command.",
@@ -213,7 +209,7 @@ static void put_notes(const ses_compress *z, ses_report *r)
                     "Speed: median of original / candidate, which alternate. Front: no other candidate has "
                     "at least the score and at most the %s.",
                     z->a->tune.bootstrap.confidence, ses_path_name_of(z->eval).s, (long long)z->a->rounds,
-                    z->a->rounds == 1 ? "" : "s", z->machine, BY[z->a->by]);
+                    z->a->rounds == 1 ? "" : "s", z->machine, ses_compress_measure_name(z->a->by));
     ses_report_note(r, "Memory: what a process needs for the model and its computation. MFLOP/token: "
                        "products with the weights of the layers, 2 per weight.");
     if (*z->energy_note) ses_report_note(r, "Energy: not available: %s.", z->energy_note);

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/number_text.h"
+#include "cli/train/command_text.h"
 #include "cli/ui/report_output.h"
 #include "cli/ui/show_values.h"
 
@@ -60,11 +61,8 @@ static void put_choice(const ses_curve *v, size_t size, ses_json_writer *w)
 
 static void put_all(const ses_curve *v, ses_json_writer *w)
 {
-    ses_json_doc *settings = ses_json_parse(v->settings, strlen(v->settings), NULL);
     ses_json_begin_object(w);
-    ses_json_put_key(w, "settings");
-    settings ? ses_json_put_value(w, ses_json_root(settings)) : ses_json_put_null(w);
-    ses_json_free(settings);
+    ses_command_text_put_settings(v->settings, w);
     ses_json_member_string(w, "command", v->command);
     ses_json_member_string(w, "metric", v->metric);
     ses_json_member_bool(w, "lower_is_better", v->lower_is_better);

@@ -6,15 +6,7 @@
 #include "base/json/json_helpers.h"
 #include "cli/train/command_text.h"
 
-#include <string.h>
-
 enum { FILE_MAX = 1 << 28 };
-
-static bool note_entry(void *ctx, const char *name)
-{
-    *(bool *)ctx |= strcmp(name, ".lock") != 0;
-    return true;
-}
 
 static bool check_earlier(const ses_result_folder *f, ses_err *e)
 {
@@ -29,15 +21,30 @@ static bool check_earlier(const ses_result_folder *f, ses_err *e)
     return ok;
 }
 
+/* Was the folder made by this command? */
+static bool check_own(const ses_result_folder *f, ses_err *e)
+{
+    char *path = ses_path_join(f->dir, f->file, e);
+    bool ok = path && (ses_path_exists(path) ||
+                       ses_fail(e, SES_EIO,
+                                "%s: has files but no %s: --overwrite replaces a %s only; give an empty or a "
+                                "new folder",
+                                f->dir, f->file, f->noun));
+    ses_free(path);
+    return ok;
+}
+
 bool ses_result_folder_check(const ses_result_folder *f, ses_err *e)
 {
-    bool full = false;
+    bool empty = true;
     if (f->resume && f->overwrite)
         return ses_fail(e, SES_EUSAGE, "--resume continues a %s, --overwrite replaces it: set one", f->noun);
     if (!ses_path_exists(f->dir)) return true;
-    if (!ses_dir_each(f->dir, note_entry, &full, e)) return false;
-    if (full && !f->overwrite && !f->resume)
+    if (!ses_dir_is_empty(f->dir, ".lock", &empty, e)) return false;
+    if (empty) return true;
+    if (f->overwrite) return !f->keeps_foreign || check_own(f, e);
+    if (!f->resume)
         return ses_fail(e, SES_EIO, "%s: not empty: --resume continues its %s, --overwrite replaces it",
                         f->dir, f->noun);
-    return !full || !f->resume || check_earlier(f, e);
+    return check_earlier(f, e);
 }

@@ -12,10 +12,11 @@ typedef struct ses_result_folder {
     const char *hint; /* end of the message about other settings: "--overwrite repeats all cells" */
     const char *settings, *ignored; /* as in ses_settings_check */
     bool resume, overwrite;
+    bool keeps_foreign; /* overwrite: only a folder that is empty or has `file` */
 } ses_result_folder;
 
-/* Fails if the folder has files and neither resume nor overwrite is set, or if it has results of other
- * settings. Creates nothing. */
+/* Fails if the folder has files and neither resume nor overwrite is set, if it has results of other
+ * settings, or if overwrite may not replace it. Creates nothing. */
 bool ses_result_folder_check(const ses_result_folder *f, ses_err *e);
 
 #endif

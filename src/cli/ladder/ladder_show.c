@@ -5,12 +5,12 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/number_text.h"
+#include "cli/train/command_text.h"
 #include "cli/ui/report_output.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/sparkline.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- JSON ---- */
 
@@ -36,10 +36,7 @@ static void put_row(const ses_ladder_row *r, ses_json_writer *w)
 
 void ses_ladder_put(const ses_ladder *l, ses_json_writer *w)
 {
-    ses_json_doc *settings = ses_json_parse(l->settings, strlen(l->settings), NULL);
-    ses_json_put_key(w, "settings");
-    settings ? ses_json_put_value(w, ses_json_root(settings)) : ses_json_put_null(w);
-    ses_json_free(settings);
+    ses_command_text_put_settings(l->settings, w);
     ses_json_member_string(w, "metric", l->metric);
     ses_json_member_bool(w, "lower_is_better", l->lower_is_better);
     ses_json_member_array(w, "rows");

@@ -56,6 +56,14 @@ bool ses_command_text_with_facts(const ses_call *c, const ses_command_fact *fact
     return finish(out, &line, w, e);
 }
 
+void ses_command_text_put_settings(const char *options, ses_json_writer *w)
+{
+    ses_json_doc *d = ses_json_parse(options, strlen(options), NULL);
+    ses_json_put_key(w, "settings");
+    d ? ses_json_put_value(w, ses_json_root(d)) : ses_json_put_null(w);
+    ses_json_free(d);
+}
+
 void ses_command_text_free(ses_command_text *t)
 {
     ses_free(t->line);

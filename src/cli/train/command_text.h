@@ -17,6 +17,8 @@ typedef struct ses_command_fact {
     const char *name, *text; /* text: NULL: a number */
     int64_t number;
 } ses_command_fact;
+/* Adds the member "settings": options of a command text. */
+void ses_command_text_put_settings(const char *options, ses_json_writer *w);
 bool ses_command_text_with_facts(const ses_call *c, const ses_command_fact *fact, size_t n,
                                  ses_command_text *out, ses_err *e);
 void ses_command_text_free(ses_command_text *t);

@@ -35,24 +35,17 @@ static bool check_fraction(const char *name, double x, ses_err *e)
                     x == 1 ? "; 1 would remove everything" : "");
 }
 
-static bool note_entry(void *ctx, const char *name)
-{
-    (void)name;
-    *(bool *)ctx = true;
-    return true;
-}
-
 /* The output must be new, an empty folder, or may be replaced. */
 static bool check_output(const ses_part_pruning_options *o, const char *dir, ses_err *e)
 {
-    bool full = false;
+    bool empty = true;
     const char *base = o->predictor.base;
     if (ses_path_same(o->output, dir) || (base && ses_path_same(o->output, base)))
         return ses_fail(e, SES_EUSAGE, "--output %s is the folder of the model: choose another one",
                         o->output);
     if (o->overwrite || !ses_path_exists(o->output)) return true;
-    if (!ses_dir_each(o->output, note_entry, &full, e)) return false;
-    return !full || ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces its files", o->output);
+    if (!ses_dir_is_empty(o->output, NULL, &empty, e)) return false;
+    return empty || ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces its files", o->output);
 }
 
 static bool needs_scores(const ses_part_pruning_options *o)
