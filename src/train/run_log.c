@@ -61,6 +61,14 @@ static FILE *open_file(const char *path, bool append)
     return f;
 }
 
+ses_energy_args ses_training_energy(const ses_training_options *o)
+{
+    return (ses_energy_args){ .core_watts = o->core_watts,
+                              .co2_per_kwh = o->co2_per_kwh,
+                              .price_per_hour = o->price_per_hour,
+                              .price_per_kwh = o->price_per_kwh };
+}
+
 bool ses_run_log_open(ses_run_log *l, const ses_run_log_options *o, ses_trainer *t, ses_err *e)
 {
     const ses_train_state *at = ses_trainer_state(t);
@@ -312,7 +320,7 @@ double ses_run_log_train_loss(const ses_run_log *l)
 
 ses_training_stats ses_run_log_stats(const ses_run_log *l)
 {
-    if (!l->trainer) return (ses_training_stats){ .train_loss = NAN };
+    if (!l->trainer) return (ses_training_stats){ .train_loss = NAN, .price = NAN };
     const ses_train_state *at = ses_trainer_state(l->trainer);
     ses_training_stats s = { .seconds = l->seconds,
                              .train_loss = ses_run_log_train_loss(l),
@@ -322,7 +330,9 @@ ses_training_stats ses_run_log_stats(const ses_run_log *l)
                              .tokens = at->tokens - l->first_tokens,
                              .joules = l->energy.joules,
                              .gpu_joules = l->energy.gpu_joules,
-                             .energy_is_measured = l->energy.measured };
+                             .energy_is_measured = l->energy.measured,
+                             .flops = at->flops,
+                             .price = ses_energy_price(&l->energy, &l->options.energy, l->seconds) };
     snprintf(s.energy_source, sizeof s.energy_source, "%s", l->energy.source);
     return s;
 }
@@ -338,7 +348,8 @@ void ses_run_log_put_results(const ses_run_log *l, ses_json_writer *out)
                          (double)(at->sequences - l->first_sequences) / l->seconds);
     ses_json_member_real(out, "train_steps_per_second", (double)(at->updates - l->first_update) / l->seconds);
     ses_json_member_real(out, "train_tokens_per_second", tokens_per_second(l, l->seconds));
-    ses_energy_put_results(&l->energy, &l->options.energy, out);
+    ses_json_member_real(out, "train_flops", at->flops);
+    ses_energy_put_results(&l->energy, &l->options.energy, l->seconds, out);
     ses_json_member_int(out, "train_peak_memory_bytes",
                         (int64_t)(l->peak_memory ? l->peak_memory : ses_peak_memory()));
     if (l->options.lanes > 1) {

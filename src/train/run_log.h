@@ -61,6 +61,9 @@ typedef struct ses_run_log {
     uint64_t peak_memory; /* the same */
 } ses_run_log;
 
+/* The settings of energy and price. */
+ses_energy_args ses_training_energy(const ses_training_options *o);
+
 /* Opens the files and starts clock and energy meter. The trainer is at the run's first update. */
 bool ses_run_log_open(ses_run_log *l, const ses_run_log_options *o, ses_trainer *t, ses_err *e);
 /* Instead of open and close, for a run that was complete when it was resumed: the figures are o->before, no
