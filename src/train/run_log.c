@@ -5,7 +5,9 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/number_text.h"
 #include "comm/comm_impl.h"
+#include "hub/card.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -305,6 +307,8 @@ bool ses_run_log_on_evaluation(ses_run_log *l, const ses_scores *scores, double 
     }
     double known;
     if (!scores || !ses_scores_find(scores, "loss", &known)) ses_json_member_real(j, "eval_loss", loss);
+    double flops = ses_trainer_state(l->trainer)->flops;
+    if (flops > 0) ses_json_member_real(j, "total_flos", flops);
     ses_json_member_int(j, "step", ses_trainer_state(l->trainer)->updates);
     bool ok = put_entry(l, j, true, true, e);
     if (l->events) write_evaluation_events(l, scores, loss);
@@ -357,4 +361,17 @@ void ses_run_log_put_results(const ses_run_log *l, ses_json_writer *out)
         ses_json_member_int(out, "train_lanes", l->options.lanes);
     }
     if (l->resumed_update) ses_json_member_int(out, "train_resumed_step", l->resumed_update);
+}
+
+void ses_run_log_put_card(const ses_run_log *l, ses_buf *b)
+{
+    char energy[SES_ENERGY_TEXT], flops[SES_NUMBER_TEXT];
+    double price = ses_energy_price(&l->energy, &l->options.energy, l->seconds);
+    ses_buf_appendf(b, "| time | %.1f s |\n", l->seconds);
+    if (l->trainer && ses_trainer_state(l->trainer)->flops > 0)
+        ses_buf_appendf(b, "| FLOPs | %s |\n", ses_flops_text(flops, ses_trainer_state(l->trainer)->flops));
+    ses_buf_puts(b, "| energy | ");
+    ses_card_put_cell(b, ses_energy_text(energy, &l->energy, &l->options.energy));
+    ses_buf_puts(b, " |\n");
+    if (!isnan(price)) ses_buf_appendf(b, "| price | %.4g |\n", price);
 }
