@@ -34,6 +34,16 @@ static int stack_of(const ses_model *m, const char *name)
     return is_encoder_decoder(m) && !strncmp(name, "decoder.", 8);
 }
 
+/* The projection of distances in the attention of a permutation LM. */
+static bool is_distance_projection(const ses_stack *k, const char *name)
+{
+    static const char *const others[] = { ".query", ".key", ".value", ".out", ".norm", "bias", ".segment" };
+    if (!k->c->xl.permutation_lm || !has(name, ".attn.")) return false;
+    for (size_t i = 0; i < SES_LEN(others); i++)
+        if (has(name, others[i])) return false;
+    return true;
+}
+
 /* How often a token is multiplied with a weight of its stack. */
 static double uses_of(const ses_stack *k, const char *name)
 {
@@ -42,7 +52,7 @@ static double uses_of(const ses_stack *k, const char *name)
     if (has(name, "chars.table")) return (double)c->chars.per_word;
     if (sscanf(name, "chars.conv.%d", &filter) == 1 && filter >= 0 && filter < c->chars.filters)
         return (double)(c->chars.per_word - c->chars.size[filter] + 1);
-    if (has(name, ".attn.place")) return 2; /* distances to the left and to the right (XLNet) */
+    if (is_distance_projection(k, name)) return 2; /* distances to the left and to the right */
     if (has(name, "layer.") && k->n_unique) return (double)k->depth / (double)k->n_unique;
     return 1;
 }
@@ -75,7 +85,7 @@ static ses_flops_unit unit_of(const ses_model *m, const char *name)
 static bool in_query_stream(const ses_stack *k, const char *name)
 {
     return k->c->xl.permutation_lm && has(name, "layer.") && !has(name, ".key") && !has(name, ".value") &&
-           !has(name, ".place");
+           !is_distance_projection(k, name);
 }
 
 /* A vector: the gain of a norm, whose bias is included, or a bias. */
@@ -113,8 +123,8 @@ static void add_param(const counter *k, const ses_param *p)
     if (in_query_stream(s, p->name)) put(k, SES_UNIT_PREDICTED, kind, flops);
 }
 
-/* Products of a (query, key) pair in units of the width of all heads: scores and weighted values, and scores by
- * distance. */
+/* Products of a (query, key) pair, for each column of the heads: scores, weighted values, scores by distance.
+ */
 static double pair_products(const ses_config *c)
 {
     double n = 4;
@@ -265,7 +275,7 @@ static double windowed(const ses_model *m, double length)
     return length * (keys < length ? keys : length);
 }
 
-/* Rows that a head scores, of texts with so many tokens, and so many labels of the head. */
+/* Rows that a head scores; labels: number of its labeled tokens. */
 static double head_rows(const ses_head_use *use, double seqs, double tokens, double labels)
 {
     switch (use->head->scores) {
@@ -315,7 +325,7 @@ static void add_pairs(const ses_model *m, const ses_forward_ctx *p, ses_flops_un
     u->n[SES_UNIT_TARGET_PAIR] += (double)(p->target_shift * p->target.tokens);
 }
 
-/* Rows of language model scores: labeled ones, or those that the request reads. */
+/* Rows of language model scores: labeled tokens, or the rows of the request. */
 static double scored_rows(const ses_head_use *use, const ses_forward_ctx *p, double tokens)
 {
     if (ses_head_labels(use, p->batch)) return (double)ses_head_predictions(use, p->batch);
