@@ -94,21 +94,21 @@ ok "random weights" out_has '^random  *[0-9]'
 # Ctrl-C: children save checkpoints; the same command continues and gives the same scores.
 recipe "{$common, $tasks, \"runs\": {\"long\": {\"steps\": 300}, \"short\": {}}}"
 ablate -o "$tmp/whole" --jobs 2 --tasks odd,f1 >"$tmp/out" 2>"$tmp/err"
-"$sesame" ablate "$tmp/recipe.json" --threads 2 -o "$tmp/cut" --jobs 2 --tasks odd,f1 >"$tmp/out" 2>"$tmp/err" &
+"$sesame" ablate "$tmp/recipe.json" --threads 2 -o "$tmp/part" --jobs 2 --tasks odd,f1 >"$tmp/out" 2>"$tmp/err" &
 pid=$!
 n=0
-while [ ! -s "$tmp/cut/long/log.jsonl" ] && [ $n -lt 200 ]; do n=$((n + 1)); sleep 0.05; done
+while [ ! -s "$tmp/part/long/log.jsonl" ] && [ $n -lt 200 ]; do n=$((n + 1)); sleep 0.05; done
 kill -TERM $pid
 wait $pid
 ok "code of the signal" test $? = 143
 ok "its message" err_has '^stopped; the same command continues'
-ok "not finished" test ! -e "$tmp/cut/long/job.json"
-ok "continue" exits 0 ablate -o "$tmp/cut" --jobs 2 --tasks odd,f1
+ok "not finished" test ! -e "$tmp/part/long/job.json"
+ok "continue" exits 0 ablate -o "$tmp/part" --jobs 2 --tasks odd,f1
 for c in odd f1; do
-    ok "$c as without interruption" test "$(values $c "$tmp/cut/ablate.json")" = "$(values $c "$tmp/whole/ablate.json")"
+    ok "$c as without interruption" test "$(values $c "$tmp/part/ablate.json")" = "$(values $c "$tmp/whole/ablate.json")"
 done
-rm -r "$tmp/cut/short,tasks/odd,seed=2"
-ok "a lost job" exits 0 ablate -o "$tmp/cut" --tasks odd,f1
+rm -r "$tmp/part/short,tasks/odd,seed=2"
+ok "a lost job" exits 0 ablate -o "$tmp/part" --tasks odd,f1
 ok "runs again" err_has '^14 jobs: 13 finished before, 1 left'
 
 # A failed job is reported and does not stop the others.

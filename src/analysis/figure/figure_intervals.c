@@ -9,7 +9,7 @@ enum { ROW = 22, MAX_LEFT = 260, RIGHT = 64, AXIS_ROW = 22, MAX_NAME = 36 };
 
 typedef struct intervals {
     ses_figure_intervals x;
-    double low, high; /* of the axis */
+    double low, high; /* ends of the axis */
 } intervals;
 
 static double position(const intervals *v, double x) { return (x - v->low) / (v->high - v->low); }

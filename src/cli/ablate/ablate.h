@@ -23,7 +23,7 @@ enum {
     SES_ABLATE_AXES = 8,      /* options in "grid" */
     SES_ABLATE_RUNS = 1000,   /* rows */
     SES_ABLATE_TASKS = 64,    /* downstream tasks */
-    SES_ABLATE_SEEDS = 100,   /* of each kind */
+    SES_ABLATE_SEEDS = 100,   /* seeds of each kind */
     SES_ABLATE_JOBS = 100000, /* in all */
     SES_ABLATE_SCORES = 12,   /* columns of pretraining scores */
     SES_ABLATE_FOLDER = 200,  /* bytes of a folder's name */
@@ -73,7 +73,7 @@ typedef struct ses_ablate_job {
     bool was_done;        /* by an earlier call */
     char reason[300];     /* why it failed */
     double start;         /* seconds, of the clock */
-    double seconds;       /* of the command */
+    double seconds;       /* time of the command */
     ses_json_doc *record; /* job.json; NULL: not finished */
 } ses_ablate_job;
 
@@ -84,7 +84,7 @@ typedef struct ses_ablate_column {
     ses_ablate_kind kind;
     size_t task;
     bool lower_is_better;
-    double scale; /* of the table: 100 for shares */
+    double scale; /* factor in the table: 100 for shares */
 } ses_ablate_column;
 
 /* A run in a column. */
@@ -92,13 +92,13 @@ typedef struct ses_ablate_cell {
     double *value; /* [n]: in the order of the seeds; with several pretraining seeds their means over the
                     * fine-tuning seeds */
     size_t n;
-    size_t results; /* of all seeds */
-    double median;  /* of them */
+    size_t results; /* number of results of all seeds */
+    double median;  /* median of them */
     ses_mean_interval interval;
     double published; /* NaN: none */
 } ses_ablate_cell;
 
-/* What a run has cost; NaN: unknown. */
+/* Costs of a run; NaN: unknown. */
 typedef struct ses_ablate_costs {
     double seconds, rate, flops, watt_hours, price; /* pretraining: means; rate: tokens per second */
     double task_seconds;                            /* all tasks of all seeds */
@@ -107,7 +107,7 @@ typedef struct ses_ablate_costs {
 typedef struct ses_ablate {
     ses_call *c;
     const ses_ablate_args *a;
-    const char *path; /* of the recipe */
+    const char *path; /* file of the recipe */
     ses_arena mem;
     ses_json_doc *recipe, *set, *tune_set; /* set, tune_set: --set as objects */
     const ses_json *common, *grid, *scores, *tune, *published;
@@ -148,8 +148,8 @@ typedef struct ses_ablate_words {
 /* A value as text; NULL: neither a text nor a number. */
 const char *ses_ablate_text(ses_ablate *s, const ses_json *v, ses_err *e);
 bool ses_ablate_add_word(ses_ablate *s, ses_ablate_words *w, const char *a, const char *b, ses_err *e);
-/* Adds the options of the layers: a later layer replaces the values of an earlier one, but adds to lists; null
- * removes an option. Fails for an unknown option and for a missing file. */
+/* Adds the options of the layers: a later layer replaces the values of an earlier one, but adds to lists;
+ * null removes an option. Fails for an unknown option and for a missing file. */
 bool ses_ablate_add_options(ses_ablate *s, ses_ablate_words *w, const ses_command *c,
                             const ses_ablate_layer *layer, size_t n, ses_err *e);
 /* Parses arguments as the command does. Fails as it would. */

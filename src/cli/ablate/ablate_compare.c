@@ -55,7 +55,7 @@ static ses_ablate_pair compare_pair(const ses_ablate *s, size_t column, size_t b
 }
 
 /* "same order", "differs: A above B (p = 0.01)", "within noise". */
-static void judge(const ses_ablate *s, ses_ablate_comparison *c)
+static void put_verdict(const ses_ablate *s, ses_ablate_comparison *c)
 {
     bool same = true;
     size_t used = 0, sure = 0, unknown = 0;
@@ -101,6 +101,6 @@ bool ses_ablate_compare(ses_ablate *s, size_t column, ses_ablate_comparison *out
         if (i) out->pair[out->n_pairs++] = compare_pair(s, column, run[i - 1], run[i]);
     }
     out->spearman = ses_spearman(own, published, out->n, work + 2 * out->n);
-    judge(s, out);
+    put_verdict(s, out);
     return true;
 }

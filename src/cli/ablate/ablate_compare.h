@@ -1,4 +1,5 @@
-/* The order of the runs in a column next to the published one. The caller's arena holds the lists; no state. */
+/* The order of the runs in a column next to the published one. The study's arena holds the lists. Main thread
+ * only. */
 #ifndef SES_CLI_ABLATE_COMPARE_H
 #define SES_CLI_ABLATE_COMPARE_H
 
@@ -21,7 +22,7 @@ typedef struct ses_ablate_pair {
 
 typedef struct ses_ablate_comparison {
     size_t column, n; /* n: runs that have both numbers */
-    double spearman;  /* of both orders; NaN: one is constant */
+    double spearman;  /* correlation of both orders; NaN: one is constant */
     ses_ablate_pair *pair;
     size_t n_pairs;
     char verdict[300];

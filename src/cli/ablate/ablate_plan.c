@@ -198,7 +198,7 @@ static bool add_jobs(ses_ablate *s, ses_err *e)
 {
     if (!check_task_folders(s, e)) return false;
     size_t n = count_jobs(s);
-    if (!n) return ses_fail(e, SES_EFORMAT, "nothing to do: no run has pretraining, and there are no tasks");
+    if (!n) return ses_fail(e, SES_EFORMAT, "no jobs: no run has pretraining, and \"tasks\" is empty");
     if (n > SES_ABLATE_JOBS) return ses_fail(e, SES_EFORMAT, "%zu jobs: more than %d", n, SES_ABLATE_JOBS);
     s->job = ses_alloc_array(n, sizeof *s->job, e);
     for (size_t i = 0; s->job && i < s->n_runs; i++)

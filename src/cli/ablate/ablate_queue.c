@@ -37,12 +37,12 @@ static const char *model_of(const ses_ablate *s, const ses_ablate_job *j)
 static bool put_word(ses_ablate *s, ses_ablate_words *w, const char *word, const char *model, bool *used,
                      ses_err *e)
 {
-    static const char place[] = "{model}";
-    const char *at = model ? strstr(word, place) : NULL;
+    static const char variable[] = "{model}";
+    const char *at = model ? strstr(word, variable) : NULL;
     if (!at) return ses_ablate_add_word(s, w, word, "", e);
     ses_buf b = { 0 };
     ses_buf_append(&b, word, (size_t)(at - word));
-    ses_buf_appendf(&b, "%s%s", model, at + sizeof place - 1);
+    ses_buf_appendf(&b, "%s%s", model, at + sizeof variable - 1);
     bool ok = ses_buf_ok(&b, e) && ses_ablate_add_word(s, w, b.data, "", e);
     ses_buf_free(&b);
     *used = true;

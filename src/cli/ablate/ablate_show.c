@@ -1,4 +1,4 @@
-/* Output of a study: tables and plots on the terminal, ablate.md, ablate.svg, ablate-flops.svg, ablate.html. */
+/* Output of a study: tables on the terminal, ablate.md, ablate.svg, ablate-flops.svg, ablate.html. */
 #include "ablate_show.h"
 
 #include "base/alloc.h"

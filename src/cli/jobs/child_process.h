@@ -10,7 +10,7 @@
 void ses_child_follow_parent(int parent, int signal);
 
 /* Starts this program with other arguments; argv[0] is its name, the last one is followed by NULL. Messages
- * are appended to the file log, output replaces the file out (NULL: it is dropped); there is no input. The
+ * are appended to the file log, output replaces the file out (NULL: it is dropped); its input is empty. The
  * process gets SIGTERM when this one ends. Returns its number, or -1 with an error. */
 int ses_child_start(char *const *argv, const char *log, const char *out, ses_err *e);
 

@@ -1,6 +1,6 @@
 /* Runs jobs as child processes, several at a time. Jobs are numbers; their owner decides by its callbacks
- * which one may start, so that jobs can wait for others. A signal (train_monitor.h) stops the processes, which
- * save checkpoints. The queue owns nothing; main thread only. */
+ * which one may start, so that jobs can wait for others. A signal (train_monitor.h) stops the processes,
+ * which save checkpoints. The queue owns nothing; main thread only. */
 #ifndef SES_CLI_JOB_QUEUE_H
 #define SES_CLI_JOB_QUEUE_H
 
