@@ -56,6 +56,7 @@ typedef struct ses_ablate_run {
     const ses_json *change;     /* its options in "runs"; NULL: none */
     const ses_json *tune;       /* its options of fine-tuning; NULL: none */
     const char *model;          /* without pretraining: the model of its tasks; NULL: "tune" has a config */
+    const char *dir;            /* folder of that model */
     bool pretrains;             /* false: tasks only */
     size_t at[SES_ABLATE_AXES]; /* index of the value on each axis of "grid" */
 } ses_ablate_run;

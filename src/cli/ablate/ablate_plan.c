@@ -86,7 +86,7 @@ static bool put_tuning(ses_ablate *s, const ses_ablate_job *j, ses_ablate_words 
         if (ses_json_get(layer[i].object, "model"))
             return ses_fail(e, SES_EFORMAT, "%s: \"model\" is the model of the run", layer[i].where);
     return ses_ablate_add_options(s, w, t->command, layer, SES_LEN(layer), e) &&
-           (!a->model || a->pretrains || ses_ablate_add_word(s, w, "--model=", a->model, e)) &&
+           (!a->dir || ses_ablate_add_word(s, w, "--model=", a->model, e)) &&
            add_number(s, w, "--seed=", s->seed[j->seed], e);
 }
 
@@ -194,9 +194,26 @@ static bool check_task_folders(const ses_ablate *s, ses_err *e)
     return true;
 }
 
+/* The folders of the models of runs without pretraining. */
+static bool find_models(ses_ablate *s, ses_err *e)
+{
+    for (size_t i = 0; i < s->n_runs; i++) {
+        ses_ablate_run *a = &s->run[i];
+        char *dir = a->model && !a->pretrains ? ses_model_resolve(a->model, NULL, e) : NULL;
+        if (!dir && a->model && !a->pretrains) return ses_wrap(e, "run \"%s\"", a->name);
+        if (dir && !ses_path_exists(dir))
+            ses_fail(e, SES_EIO, "run \"%s\": \"model\": %s: no such folder", a->name, dir);
+        else if (dir)
+            a->dir = ses_arena_strndup(&s->mem, dir, strlen(dir), e);
+        ses_free(dir);
+        if (a->model && !a->pretrains && !a->dir) return false;
+    }
+    return true;
+}
+
 static bool add_jobs(ses_ablate *s, ses_err *e)
 {
-    if (!check_task_folders(s, e)) return false;
+    if (!check_task_folders(s, e) || !find_models(s, e)) return false;
     size_t n = count_jobs(s);
     if (!n) return ses_fail(e, SES_EFORMAT, "no jobs: no run has pretraining, and \"tasks\" is empty");
     if (n > SES_ABLATE_JOBS) return ses_fail(e, SES_EFORMAT, "%zu jobs: more than %d", n, SES_ABLATE_JOBS);

@@ -24,13 +24,12 @@ typedef struct workshop {
 
 /* ---- the command line of a job ---- */
 
-/* The folder of its model; NULL: it has none, or "model" of the run is among its arguments. */
+/* The folder of its model; NULL: it has none. */
 static const char *model_of(const ses_ablate *s, const ses_ablate_job *j)
 {
     const ses_ablate_task *t = ses_ablate_task_of(s, j);
     if (!t) return NULL;
-    if (j->after != SIZE_MAX) return s->job[j->after].dir;
-    return t->tunes ? NULL : s->run[j->run].model;
+    return j->after != SIZE_MAX ? s->job[j->after].dir : s->run[j->run].dir;
 }
 
 /* Adds a word; "{model}" in it becomes the folder of the model. */
@@ -75,12 +74,14 @@ static bool put_command(ses_ablate *s, const ses_ablate_job *j, bool resume, ses
 {
     const ses_ablate_task *t = ses_ablate_task_of(s, j);
     const ses_command *c = t ? t->command : ses_command_find("pretrain");
-    const char *model = model_of(s, j);
+    const char *model = model_of(s, j), given[] = "--model=";
     bool trains = !t || t->tunes, used = false;
     bool ok = ses_ablate_add_word(s, w, "sesame", "", e) && ses_ablate_add_word(s, w, c->name, "", e);
     if (ok && model && c->has_model_operand) ok = ses_ablate_add_word(s, w, model, "", e);
-    for (size_t i = 0; ok && i < j->n_words; i++) ok = put_word(s, w, j->word[i], model, &used, e);
-    if (ok && model && !c->has_model_operand && !used) ok = ses_ablate_add_word(s, w, "--model=", model, e);
+    for (size_t i = 0; ok && i < j->n_words; i++)
+        ok = (model && !strncmp(j->word[i], given, sizeof given - 1)) ||
+             put_word(s, w, j->word[i], model, &used, e);
+    if (ok && model && !c->has_model_operand && !used) ok = ses_ablate_add_word(s, w, given, model, e);
     if (ok && trains)
         ok = ses_ablate_add_word(s, w, "--output=", j->dir, e) &&
              ses_ablate_add_word(s, w, resume ? "--resume" : "--overwrite", "", e);
