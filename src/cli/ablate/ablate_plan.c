@@ -94,14 +94,11 @@ static bool put_tuning(ses_ablate *s, const ses_ablate_job *j, ses_ablate_words 
 static bool put_evaluation(ses_ablate *s, const ses_ablate_job *j, ses_ablate_words *w, ses_err *e)
 {
     const ses_ablate_task *t = &s->task[j->task];
-    const ses_ablate_run *a = &s->run[j->run];
     const ses_json *data = ses_json_get(t->options, "data");
     char task[SES_ABLATE_FOLDER + 16];
     snprintf(task, sizeof task, "task \"%.180s\"", t->name);
     bool list = ses_json_type_of(data) == SES_JSON_ARRAY;
     const ses_ablate_layer layer = { .object = t->options, .where = task, .reserved = "command|score|data" };
-    if (!a->pretrains && !a->model)
-        return ses_fail(e, SES_EFORMAT, "%s needs a model, and run \"%s\" has none", task, a->name);
     for (size_t i = 0; i < (list ? ses_json_len(data) : 1); i++) {
         const char *path = ses_json_string(list ? ses_json_at(data, i) : data, NULL);
         if (!path) return ses_fail(e, SES_EFORMAT, "%s: \"data\": expected the names of files", task);
@@ -153,10 +150,17 @@ static bool add_job(ses_ablate *s, ses_ablate_job j, ses_err *e)
     return true;
 }
 
+/* Random weights have fine-tuning tasks only. */
+static size_t seeds_of(const ses_ablate *s, size_t run, size_t task)
+{
+    if (s->task[task].tunes) return s->n_seeds;
+    return s->run[run].pretrains || s->run[run].model ? 1 : 0;
+}
+
 static bool add_tasks(ses_ablate *s, size_t run, size_t pretrain_seed, size_t after, ses_err *e)
 {
     for (size_t t = 0; t < s->n_tasks; t++)
-        for (size_t k = 0; k < (s->task[t].tunes ? s->n_seeds : 1); k++)
+        for (size_t k = 0; k < seeds_of(s, run, t); k++)
             if (!add_job(
                     s,
                     (ses_ablate_job){
@@ -173,9 +177,12 @@ static size_t pretrain_seeds_of(const ses_ablate *s, size_t run)
 
 static size_t count_jobs(const ses_ablate *s)
 {
-    size_t n = 0, tasks = 0;
-    for (size_t t = 0; t < s->n_tasks; t++) tasks += s->task[t].tunes ? s->n_seeds : 1;
-    for (size_t i = 0; i < s->n_runs; i++) n += pretrain_seeds_of(s, i) * (tasks + s->run[i].pretrains);
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_runs; i++) {
+        size_t tasks = s->run[i].pretrains;
+        for (size_t t = 0; t < s->n_tasks; t++) tasks += seeds_of(s, i, t);
+        n += pretrain_seeds_of(s, i) * tasks;
+    }
     return n;
 }
 
