@@ -55,6 +55,13 @@ typedef struct ses_training_options {
     /* Energy report of train_results.json, if the machine does not measure it. */
     double core_watts;  /* power of a working core */
     double co2_per_kwh; /* grams of CO2 per kWh */
+
+    /* Muon: see ses_optim_options. */
+    double muon_momentum; /* 0: 0.95 */
+    double muon_ratio;
+    bool muon_original, muon_whole;
+
+    double decay_part; /* schedule wsd: fraction of the run at its end in which the rate falls; 0: 0.2 */
 } ses_training_options;
 
 /* Knowledge distillation (Hinton et al. 2015; DistilBERT, Sanh et al. 2019; TinyBERT, Jiao et al. 2020;
