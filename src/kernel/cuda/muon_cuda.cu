@@ -107,7 +107,7 @@ static void muon_momentum(ses_exec *x, ses_real *u, const ses_muon_matrix *part,
 {
     if (o->rows * o->cols <= 0 || !fits(x, o)) return;
     for (int64_t i = 0, n; i < count; i += n) {
-        n = count - i < MAX_LIST ? count - i : MAX_LIST;
+        n = count - i < (int64_t)MAX_LIST ? count - i : (int64_t)MAX_LIST;
         double *sum = (double *)scratch_lock(x->cuda, MAX_LIST * SLICES * sizeof *sum);
         if (!sum) return;
         muon_list list = list_of(part + i, n, o);
@@ -127,7 +127,7 @@ static void muon_update(ses_exec *x, const ses_muon_matrix *part, const ses_real
 {
     if (o->rows * o->cols <= 0 || !fits(x, o)) return;
     for (int64_t i = 0, n; i < count; i += n) {
-        n = count - i < MAX_LIST ? count - i : MAX_LIST;
+        n = count - i < (int64_t)MAX_LIST ? count - i : (int64_t)MAX_LIST;
         muon_list list = list_of(part + i, n, o);
         update_kernel<T><<<dim3(SLICES, (unsigned)n), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(
             list, elems<T>(u) + i * (int64_t)list.n);
