@@ -57,6 +57,13 @@ typedef struct ses_training_options {
     double co2_per_kwh; /* grams of CO2 per kWh */
     /* Price of the run, in any currency: of its time and of its energy; both 0: none is reported. */
     double price_per_hour, price_per_kwh;
+
+    /* Muon: see ses_optim_options. */
+    double muon_momentum; /* 0: 0.95 */
+    double muon_ratio;
+    bool muon_original, muon_whole;
+
+    double decay_part; /* schedule wsd: fraction of the run at its end in which the rate falls; 0: 0.2 */
 } ses_training_options;
 
 /* Knowledge distillation (Hinton et al. 2015; DistilBERT, Sanh et al. 2019; TinyBERT, Jiao et al. 2020;
