@@ -55,6 +55,8 @@ typedef struct ses_training_options {
     /* Energy report of train_results.json, if the machine does not measure it. */
     double core_watts;  /* power of a working core */
     double co2_per_kwh; /* grams of CO2 per kWh */
+    /* Price of the run, in any currency: of its time and of its energy; both 0: none is reported. */
+    double price_per_hour, price_per_kwh;
 } ses_training_options;
 
 /* Knowledge distillation (Hinton et al. 2015; DistilBERT, Sanh et al. 2019; TinyBERT, Jiao et al. 2020;
@@ -129,6 +131,8 @@ typedef struct ses_training_stats {
     double joules, gpu_joules;          /* gpu_joules: part of joules; 0: no GPU, or not measured */
     bool energy_is_measured;            /* the CPU's part; false: estimated */
     char energy_source[256];            /* counters read, the reason for an estimate or for a missing GPU */
+    double flops;                       /* of the models, all updates: see ses_train_state */
+    double price;                       /* NaN: none is set */
 } ses_training_stats;
 
 SES_END_DECLS

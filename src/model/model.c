@@ -109,7 +109,9 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     if (!ses_low_rank_end(m, e)) return false;
     ses_store_keep_16bit(m->store, m->first_head_param);
     if (m->adapter && !ses_adapter_check_disjoint(m->adapter, m, e)) return false;
-    return ses_store_ok(m->store, e);
+    if (!ses_store_ok(m->store, e)) return false;
+    ses_model_flops_init(m);
+    return true;
 }
 
 /* The generation head: of a decoder (a decoder-only class may use the masked LM head, which is causal there),
@@ -381,6 +383,16 @@ static ses_tensor *run_heads(const ses_model *m, ses_forward_ctx *p, const ses_s
     return loss;
 }
 
+/* Counts the FLOPs of the pass, and of its backward pass if there will be one. */
+static void count_flops(const ses_model *m, const ses_forward_ctx *p)
+{
+    bool train = ses_tape_recording(p->tape);
+    ses_flops_units units = ses_model_flops_pass(m, p);
+    ses_flops f = ses_model_flops(m, &units, train);
+    ses_tape_add_flops(p->tape,
+                       ses_flops_sum(&f) * (train ? ses_train_passes(ses_tape_recomputing(p->tape)) : 1));
+}
+
 bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, const ses_output_request *request,
                        ses_outputs *out, ses_err *e)
 {
@@ -415,6 +427,7 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
     if (v.tokens) ses_virtual_batch_shrink(&v, t, p.item, p.n);
     out->loss = loss, out->item = p.item, out->n = p.n, out->mem_cu_seqlens = p.mem_cu_seqlens;
     bool ok = ses_tape_ok(t, e);
+    if (ok) count_flops(m, &p);
     if (b->cache) ses_cache_end(&p, ok);
     return ok;
 }

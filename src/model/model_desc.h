@@ -6,6 +6,7 @@
 #define SES_MODEL_DESC_H
 
 #include "base/arena.h"
+#include "model/flops/model_flops.h"
 #include "nn/exit/exit_heads.h"
 #include "nn/nn.h"
 #include "sesame/json.h"
@@ -201,6 +202,7 @@ struct ses_model {
     ses_err low_rank_err; /* the first rank that is too large */
     bool is_view;         /* everything but the struct belongs to another model */
     ses_exits exits;      /* n 0: none */
+    ses_flops_rates flops;
 };
 
 /* config.c: the description of the config's model_type. */

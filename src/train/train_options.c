@@ -318,5 +318,7 @@ ses_training_options ses_train_args_options(const ses_train_args *a)
     r.comm_bf16 = a->gradients == 1;
     r.core_watts = a->energy.core_watts;
     r.co2_per_kwh = a->energy.co2_per_kwh;
+    r.price_per_hour = a->energy.price_per_hour;
+    r.price_per_kwh = a->energy.price_per_kwh;
     return r;
 }

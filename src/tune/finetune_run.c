@@ -564,7 +564,7 @@ static ses_run_log_options log_options(const ses_finetune *f)
     return (ses_run_log_options){ .path = f->log_path,
                                   .append = r->resume,
                                   .tensorboard_dir = f->tensorboard_dir,
-                                  .energy = { r->core_watts, r->co2_per_kwh },
+                                  .energy = ses_training_energy(r),
                                   .counters = { .gpu = ses_device_pci_bus_id(f->dev) },
                                   .before = f->resumed.before,
                                   .comm = r->comm,

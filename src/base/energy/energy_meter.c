@@ -8,6 +8,7 @@
 #include "base/file.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,15 +176,18 @@ ses_energy ses_energy_meter_stop(ses_energy_meter *m, double core_watts)
 
 /* ---- results ---- */
 
-void ses_energy_put_results(const ses_energy *x, const ses_energy_args *a, ses_json_writer *w)
+void ses_energy_put_results(const ses_energy *x, const ses_energy_args *a, double seconds, ses_json_writer *w)
 {
+    double price = ses_energy_price(x, a, seconds);
     ses_json_member_real(w, "train_energy_kwh", ses_energy_kwh(x));
+    ses_json_member_real(w, "train_energy_wh", x->joules / 3600);
     if (x->gpu == SES_GPU_MEASURED) {
         ses_json_member_real(w, "train_energy_cpu_kwh", (x->joules - x->gpu_joules) / 3.6e6);
         ses_json_member_real(w, "train_energy_gpu_kwh", x->gpu_joules / 3.6e6);
     }
     ses_json_member_real(w, "train_co2_kg", ses_energy_co2(x, a));
     ses_json_member_string(w, "train_energy_source", x->source);
+    if (!isnan(price)) ses_json_member_real(w, "train_price", price);
 }
 
 /* ---- texts ---- */
@@ -193,6 +197,12 @@ double ses_energy_kwh(const ses_energy *x) { return x->joules / 3.6e6; }
 double ses_energy_co2(const ses_energy *x, const ses_energy_args *a)
 {
     return ses_energy_kwh(x) * a->co2_per_kwh / 1000;
+}
+
+double ses_energy_price(const ses_energy *x, const ses_energy_args *a, double seconds)
+{
+    if (!(a->price_per_hour > 0 || a->price_per_kwh > 0)) return NAN;
+    return seconds / 3600 * a->price_per_hour + ses_energy_kwh(x) * a->price_per_kwh;
 }
 
 /* Three digits, in a fitting unit. */

@@ -13,8 +13,9 @@
 #include "sesame/json.h"
 
 typedef struct ses_energy_args {
-    double core_watts;  /* power of a working core, for the estimate */
-    double co2_per_kwh; /* grams */
+    double core_watts;                    /* power of a working core, for the estimate */
+    double co2_per_kwh;                   /* grams */
+    double price_per_hour, price_per_kwh; /* in any currency; both 0: no price */
 } ses_energy_args;
 
 typedef enum { SES_GPU_UNUSED, SES_GPU_MEASURED, SES_GPU_NOT_INCLUDED } ses_gpu_metering;
@@ -63,8 +64,11 @@ const char *ses_energy_text(char buf[SES_ENERGY_TEXT], const ses_energy *x, cons
 const char *ses_watt_hours_text(char buf[SES_WATT_HOURS_TEXT], double joules);
 double ses_energy_kwh(const ses_energy *x);
 double ses_energy_co2(const ses_energy *x, const ses_energy_args *a); /* kg */
-/* Writes members train_energy_kwh, train_co2_kg, train_energy_source, and of a measured GPU
- * train_energy_cpu_kwh and train_energy_gpu_kwh. */
-void ses_energy_put_results(const ses_energy *x, const ses_energy_args *a, ses_json_writer *w);
+/* Price of a computation of so many seconds; NaN: none is set. */
+double ses_energy_price(const ses_energy *x, const ses_energy_args *a, double seconds);
+/* Writes members train_energy_kwh, train_energy_wh, train_co2_kg, train_energy_source, of a measured GPU
+ * train_energy_cpu_kwh and train_energy_gpu_kwh, and train_price if a price is set. */
+void ses_energy_put_results(const ses_energy *x, const ses_energy_args *a, double seconds,
+                            ses_json_writer *w);
 
 #endif

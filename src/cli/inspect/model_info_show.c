@@ -2,6 +2,7 @@
 #include "base/str.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
+#include "flops_info.h"
 #include "io/safetensors_impl.h"
 #include "model/model_desc.h"
 #include "model_info.h"
@@ -203,6 +204,9 @@ bool ses_model_info_show(const ses_model_info *i, const ses_term *t, ses_err *e)
     if (has_labels(m) && !show_labels(i, t, e)) return false;
     if (!show_files(i, t, e) || !show_tokenizer(i, t, e)) return false;
     if (*ses_model_unexpected_keys(m)) ses_show_line(t, "Unused", "%s", ses_model_unexpected_keys(m));
+    char flops[SES_NUMBER_TEXT];
+    ses_show_line(t, "FLOPs", "%s per token, in a text of %" PRId64 " tokens",
+                  ses_flops_text(flops, ses_flops_per_token(m, i->tokens)), i->tokens);
     return show_parts(i, t, e) && show_memory(i, t, e);
 }
 
