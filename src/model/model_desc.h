@@ -156,7 +156,7 @@ bool ses_model_sets_segments(const char *tokenizer_class, const char *model_type
 enum { SES_BERT_KEYS = 16, SES_BERT_TENSORS = 21 };
 extern const ses_config_key ses_bert_keys[SES_BERT_KEYS];
 extern const ses_tensor_name ses_bert_tensors[SES_BERT_TENSORS];
-enum { SES_BERT_HEADS = 12, SES_ROBERTA_HEADS = 11 }; /* names of head tensors */
+enum { SES_BERT_HEADS = 13, SES_ROBERTA_HEADS = 11 }; /* names of head tensors */
 extern const ses_tensor_name ses_bert_heads[SES_BERT_HEADS], ses_roberta_heads[SES_ROBERTA_HEADS];
 enum { SES_BART_KEYS = 21, SES_BART_TENSORS = 42 };
 extern const ses_config_key ses_bart_keys[SES_BART_KEYS];

@@ -486,7 +486,7 @@ typedef struct ses_head_params {
     /* [hidden - embed.width, vocab]: projection of the columns beyond the token table */
     ses_tensor *extra_proj;
     ses_adaptive_softmax adaptive; /* replaces all of the above */
-    /* span boundary head: second layer, embeddings of the positions in the span */
+    /* span boundary head: second layer, embeddings of the positions in the span; copy_lm: the copy logit */
     ses_dense dense2;
     ses_norm norm2;
     ses_tensor *boundary_position;
@@ -601,7 +601,11 @@ ses_tensor *ses_summary_run(const ses_head_params *h, ses_forward_ctx *p, const 
 
 /* The LM head: transform, if the model has one, and vocabulary projection. */
 void ses_lm_add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token);
+/* x before the projection: dense layer and norm, if the model has them. */
+ses_tensor *ses_lm_transform(const ses_head_params *h, ses_forward_ctx *p, ses_tensor *x);
 ses_tensor *ses_lm_logits(const ses_head_params *h, ses_forward_ctx *p, ses_tensor *x);
+/* The output of copy_lm beside its logits: the logit of copying the input token, for each row. */
+#define SES_COPY_OUTPUT "copy_logits"
 /* Outputs the logits if requested: of all rows, or of the requested ones. */
 void ses_lm_output(const ses_head_params *h, const ses_head_use *use, ses_forward_ctx *p, ses_axis axis,
                    const ses_state *at);

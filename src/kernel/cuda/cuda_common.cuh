@@ -45,6 +45,7 @@ void ses_blas_free(ses_blas *b);
 void ses_cuda_additive(ses_kernels *k, bool is_bf16);
 void ses_cuda_attention(ses_kernels *k, bool is_bf16);
 void ses_cuda_batch_norm(ses_kernels *k, bool is_bf16);
+void ses_cuda_copy_loss(ses_kernels *k, bool is_bf16);
 void ses_cuda_crf(ses_kernels *k, bool is_bf16);
 void ses_cuda_sample(ses_kernels *k, bool is_bf16);
 void ses_cuda_elementwise(ses_kernels *k, bool is_bf16);

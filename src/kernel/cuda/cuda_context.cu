@@ -167,6 +167,7 @@ ses_kernels ses_kernels_cuda(bool is_bf16)
     ses_kernels k = {};
     ses_cuda_additive(&k, is_bf16);
     ses_cuda_attention(&k, is_bf16);
+    ses_cuda_copy_loss(&k, is_bf16);
     ses_cuda_crf(&k, is_bf16);
     ses_cuda_sample(&k, is_bf16);
     ses_cuda_elementwise(&k, is_bf16);
