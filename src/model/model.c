@@ -82,7 +82,7 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     m->c.pooler.present = m->class->pooler && !o->no_head && !m->c.custom_head.kind;
     m->c.decoder.input_from_source = m->class->decoder_input_from_source;
     if (m->class->summary) m->c.summary.kind = m->class->summary;
-    if (m->c.custom_head.pooling) m->c.summary.kind = ses_head_pooling_summary(m->c.custom_head.pooling);
+    m->c.summary.kind = ses_custom_head_summary(&m->c);
     if (m->class->uses_sequence_summary_act) m->c.summary.act = m->c.summary.sequence_summary_act;
     if (m->class->includes_token) m->c.input.excludes_token = false;
     if (m->class->no_output_drop) m->c.rnn.output_drop = 0;
@@ -99,9 +99,11 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     ses_tensor *projection = m->stack[1].token ? m->stack[1].token : m->stack[0].token;
     bool adapter_head = m->adapter && n && !use[0].head->pretrained; /* the head belongs to the adapter */
     if (adapter_head && !ses_adapter_end(m->adapter, m, e)) return false;
-    if (m->c.custom_head.scalar_mix && n)
-        m->scalar_mix = ses_scalar_mix_add(m->store, m->stack[has_decoder(m)].depth);
     if (n) m->choice = m->c.custom_head.choice;
+    if (m->c.custom_head.scalar_mix && n)
+        m->scalar_mix = ses_scalar_mix_add(m->store, m->stack[has_decoder(m)].depth + 1);
+    else if (m->choice.n && m->choice.combine == SES_COMBINE_MIX)
+        m->scalar_mix = ses_scalar_mix_add(m->store, m->choice.n);
     if (!ses_layer_choice_check(&m->c, m->stack[has_decoder(m)].depth, e)) return false;
     for (size_t i = 0; i < n; i++) use[i].head->add(&m->head[i], m->store, &m->c, projection);
     if (!ses_model_add_exits(m, e)) return false;
@@ -351,8 +353,9 @@ static ses_state run_stacks(const ses_model *m, ses_forward_ctx *p)
         p->memory = at.x;
         at = (ses_state){ .x = ses_stack_run(&m->stack[1], p, &p->target, at.x), .seqs = &p->target };
     }
-    if (m->choice.n && p->layer) at.x = ses_layer_choice_run(&m->choice, p->tape, p->layer, depth);
-    if (m->scalar_mix.weight && p->layer)
+    if (m->choice.n && p->layer)
+        at.x = ses_layer_choice_run(&m->choice, &m->scalar_mix, p->tape, p->layer, depth);
+    else if (m->scalar_mix.weight && p->layer)
         at.x = ses_scalar_mix_run(&m->scalar_mix, p->tape, p->layer, depth + 1);
     if (m->c.pooler.present && at.seqs->seqs) { /* 0: all texts have left */
         ses_tensor *first = ses_summary_first(p, &at);

@@ -153,7 +153,7 @@ const ses_model_desc *const *ses_models(void); /* all descriptions, NULL-termina
 bool ses_model_sets_segments(const char *tokenizer_class, const char *model_type);
 
 /* Shared tables: BERT's and BART's config keys and tensor names. */
-enum { SES_BERT_KEYS = 16, SES_BERT_TENSORS = 19 };
+enum { SES_BERT_KEYS = 16, SES_BERT_TENSORS = 21 };
 extern const ses_config_key ses_bert_keys[SES_BERT_KEYS];
 extern const ses_tensor_name ses_bert_tensors[SES_BERT_TENSORS];
 enum { SES_BERT_HEADS = 13, SES_ROBERTA_HEADS = 11 }; /* names of head tensors */

@@ -11,7 +11,8 @@
 enum { SES_MAX_FILTERS = 10, SES_MAX_FILTER_SIZE = 10, SES_MAX_HIGHWAYS = 8 };
 enum { SES_MAX_LAYERS = 1024, SES_MAX_CLUSTERS = 8, SES_MAX_CUSTOM_LAYERS = 4, SES_MAX_LAYER_CHOICE = 64 };
 
-typedef enum { SES_COMBINE_MEAN, SES_COMBINE_SUM, SES_COMBINE_CONCAT } ses_combine;
+/* mix: a learned weighted sum (ses_scalar_mix). */
+typedef enum { SES_COMBINE_MEAN, SES_COMBINE_SUM, SES_COMBINE_CONCAT, SES_COMBINE_MIX } ses_combine;
 
 /* Layers that heads read instead of the last one: 0 is the embeddings, -1 the last layer. */
 typedef struct ses_layer_choice {
@@ -75,10 +76,11 @@ typedef enum {
 
 /* The tokens whose states it reads. */
 typedef enum {
-    SES_HEAD_POOL_DEFAULT /* the model's summary */,
+    SES_HEAD_POOL_DEFAULT /* see ses_custom_head_summary */,
     SES_HEAD_POOL_FIRST,
     SES_HEAD_POOL_MEAN,
-    SES_HEAD_POOL_MAX
+    SES_HEAD_POOL_MAX,
+    SES_HEAD_POOL_LAST
 } ses_head_pooling;
 
 /* Attention of a recurrent decoder over the encoder's states. */

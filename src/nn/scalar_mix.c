@@ -1,9 +1,9 @@
-/* ELMo's scalar mix: a learned weighted sum of all layers, which replaces the last one. */
+/* ELMo's scalar mix: a learned weighted sum of layers, which replaces the last one. */
 #include "nn.h"
 
-ses_scalar_mix ses_scalar_mix_add(ses_store *s, int64_t layers)
+ses_scalar_mix ses_scalar_mix_add(ses_store *s, int64_t n)
 {
-    return (ses_scalar_mix){ .weight = ses_store_add(s, "own.mix.weight", SES_DIM(layers + 1), SES_INIT_ZERO),
+    return (ses_scalar_mix){ .weight = ses_store_add(s, "own.mix.weight", SES_DIM(n), SES_INIT_ZERO),
                              .gain = ses_store_add(s, "own.mix.gain", SES_DIM(1), SES_INIT_ONE) };
 }
 
