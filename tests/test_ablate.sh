@@ -91,6 +91,30 @@ ok "the interval is over models" out_has '^p  *odd .* to .* 2$'
 ok "without pretraining" out_has '^given  *[0-9]'
 ok "random weights" out_has '^random  *[0-9]'
 
+# A run that starts from another: its tasks alone, more pretraining, a student; scores against FLOPs; curves of a grid.
+recipe "{$common, $tasks, \"runs\": {\"first run\": {}, \"again\": {\"pretrain\": false, \"model\": \"first run\", \"tune\": {\"freeze\": 0}},
+ \"path\": {\"pretrain\": false, \"model\": \"$tmp/from/first-run\"}, \"more\": {\"preset\": null, \"set\": null, \"model\": \"first run\"},
+ \"student\": {\"preset\": null, \"set\": null, \"teacher\": \"first run\", \"student-layers\": 1}}}"
+ok "its plan" exits 0 ablate -o "$tmp/from" --tasks odd,pairs --plan
+ok "more pretraining" out_has "^sesame pretrain .*--model=$tmp/from/first-run .*--output=$tmp/from/more "
+ok "a student" out_has "^sesame pretrain .*--teacher=$tmp/from/first-run .*--output=$tmp/from/student "
+ok "tasks" out_has "^sesame finetune .*--freeze=0 .*--model=$tmp/from/first-run --output=$tmp/from/again,tasks/odd,seed=1 "
+ok "from others" exits 0 ablate -o "$tmp/from" --tasks odd,pairs --jobs 3
+ok "the same model" test "$(score eval_accuracy "$tmp/from/path,tasks/pairs/job.json")" = "$(score eval_accuracy "$tmp/from/first-run,tasks/pairs/job.json")"
+ok "the model of the other" test "$(score eval_mlm_loss "$tmp/from/more/job.json")" != "$(score eval_mlm_loss "$tmp/from/first-run/job.json")"
+n=1
+for r in first-run more student; do
+    n=$((n + 1))
+    sed "s/\"results\": {/&\"train_flops\": ${n}e15, \"train_price\": 0.$n,/" "$tmp/from/$r/job.json" >"$tmp/x" && cp "$tmp/x" "$tmp/from/$r/job.json"
+done
+ok "costs" exits 0 ablate -o "$tmp/from" --tasks odd,pairs
+ok "columns" out_has '^run  *pretraining .* FLOPs .* price '
+ok "of a run" out_has '^student .* 4e+15 .* 0.4 '
+ok "a plot" grep -q 'against pretraining FLOPs' "$tmp/from/ablate-flops.svg"
+recipe "{$common, \"runs\": {\"a\": {}, \"b\": {\"mask-unit\": \"word\"}}, \"grid\": {\"mask-rate\": [0.1, 0.2, 0.4]}, \"scores\": [\"mlm_loss\"]}"
+ok "curves" exits 0 ablate -o "$tmp/lines" --jobs 2
+ok "two lines" test "$(grep -o 'class="l s[01]"' "$tmp/lines/ablate.svg" | sort -u | wc -l)" = 2
+
 # Ctrl-C: children save checkpoints; the same command continues and gives the same scores.
 recipe "{$common, $tasks, \"runs\": {\"long\": {\"steps\": 300}, \"short\": {}}}"
 ablate -o "$tmp/whole" --jobs 2 --tasks odd,f1 >"$tmp/out" 2>"$tmp/err"

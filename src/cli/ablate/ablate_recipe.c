@@ -81,7 +81,7 @@ static bool read_change(ses_ablate *s, const ses_json *change, ses_ablate_run *a
 /* Adds every combination of the grid's values, for one entry of "runs" or for none. */
 static bool add_grid(ses_ablate *s, const char *name, const ses_json *change, ses_err *e)
 {
-    ses_ablate_run first = { .pretrains = true };
+    ses_ablate_run first = { .pretrains = true, .from = SIZE_MAX };
     size_t axes = ses_json_len(s->grid), points = 1;
     if (change && !read_change(s, change, &first, e)) return ses_wrap(e, "\"%s\"", name);
     first.name = first.entry = name;
