@@ -162,7 +162,7 @@ bool ses_ablate_check_words(const ses_command *c, const ses_ablate_words *w, ses
 bool ses_ablate_plan(ses_ablate *s, ses_err *e);
 /* "dynamic: cola, seed 2". */
 const char *ses_ablate_job_name(const ses_ablate *s, const ses_ablate_job *j, char *buf, size_t size);
-/* Number of models of a run: of its pretraining seeds, or of those of the run it starts from. */
+/* Number of models of a run: its pretraining seeds, or the models of the run it starts from. */
 size_t ses_ablate_models_of(const ses_ablate *s, size_t run);
 /* Whether a text is the name or the model folder of a run with pretraining. */
 bool ses_ablate_is_model(const ses_ablate *s, const ses_ablate_run *a, const char *text);

@@ -133,7 +133,7 @@ static bool put_dtype(ses_ablate *s, ses_ablate_words *w, ses_err *e)
 }
 
 /* Checks the arguments with the ones that are added when the job starts. The model of an earlier run does not
- * exist yet: the current folder stands for it. */
+ * exist yet: the current folder replaces it. */
 static bool check_words(ses_ablate *s, const ses_ablate_job *j, const ses_command *c,
                         const ses_ablate_words *w, ses_err *e)
 {
@@ -221,7 +221,7 @@ static bool check_task_folders(const ses_ablate *s, ses_err *e)
     return true;
 }
 
-/* Where a run starts from: "model" or "teacher" of its options. NULL: new weights. */
+/* The model that a run starts from: "model" or "teacher" of its options. NULL: new weights. */
 static const char *start_of(const ses_ablate *s, const ses_ablate_run *a)
 {
     static const char *const key[] = { "model", "teacher" };
