@@ -131,6 +131,24 @@ ok "continue" exits 0 ablate -o "$tmp/part" --jobs 2 --tasks odd,f1
 for c in odd f1; do
     ok "$c as without interruption" test "$(values $c "$tmp/part/ablate.json")" = "$(values $c "$tmp/whole/ablate.json")"
 done
+# Killed: the children stop, too. They hold the locks of their folders until their checkpoints are saved.
+"$sesame" ablate "$tmp/recipe.json" --threads 2 -o "$tmp/killed" --tasks odd --seeds 1 >"$tmp/out" 2>"$tmp/err" &
+pid=$!
+n=0
+while [ ! -s "$tmp/killed/long/log.jsonl" ] && [ $n -lt 200 ]; do n=$((n + 1)); sleep 0.05; done
+kill -KILL $pid
+wait $pid
+n=0
+until exits 0 ablate -o "$tmp/killed" --tasks odd --seeds 1 >/dev/null || [ $n -ge 20 ]; do n=$((n + 1)); sleep 0.3; done
+ok "after a kill" test "$(score eval_mlm_loss "$tmp/killed/long/job.json")" = "$(score eval_mlm_loss "$tmp/whole/long/job.json")"
+# A checkpoint of other options is not continued.
+rm -r "$tmp/killed/long/job.json"
+mkdir -p "$tmp/killed/long/checkpoint-7"
+sed -i 's/"steps": 300/"steps": 3/' "$tmp/recipe.json"
+ok "other options" exits 0 ablate -o "$tmp/killed" --tasks odd --seeds 1 --only long
+ok "start again" test "$(tail -1 "$tmp/killed/long/times.jsonl" | grep -c '"step": 3[,}]')" = 1
+ok "and their tasks" err_has '^2 jobs: 0 finished before, 2 left'
+sed -i 's/"steps": 3}/"steps": 300}/' "$tmp/recipe.json"
 rm -r "$tmp/part/short,tasks/odd,seed=2"
 ok "a lost job" exits 0 ablate -o "$tmp/part" --tasks odd,f1
 ok "runs again" err_has '^14 jobs: 13 finished before, 1 left'
@@ -178,4 +196,8 @@ ok "its message" err_has 'has files but no job.log'
 ok "and stays" test -s "$tmp/own/a/file"
 ok "--set" exits 0 ablate -o "$tmp/set" --set steps=2
 ok "is used" grep -q -- '--steps=2' "$tmp/set/a/job.json"
+ok "a list" exits 0 ablate -o "$tmp/set2" --plan --set set=x=1 --set set=y=2 --set tune.lr=1
+ok "grows" out_has '--set=intermediate_size=16 --set=x=1 --set=y=2'
+ok "no value" exits 2 ablate -o "$tmp/set2" --plan --set steps
+ok "a type" exits 2 ablate -o "$tmp/set2" --plan --dtype int8
 counted

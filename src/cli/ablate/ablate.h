@@ -170,7 +170,9 @@ bool ses_ablate_is_model(const ses_ablate *s, const ses_ablate_run *a, const cha
 const ses_ablate_task *ses_ablate_task_of(const ses_ablate *s, const ses_ablate_job *j);
 
 /* ablate_results.c: files of jobs. */
-bool ses_ablate_read_job(ses_ablate *s, ses_ablate_job *j, ses_err *e);   /* one that has finished before */
+bool ses_ablate_read_job(ses_ablate *s, ses_ablate_job *j, ses_err *e); /* one that has finished before */
+/* One of a model that will be made again: its files are removed. */
+bool ses_ablate_reset_job(const ses_ablate *s, const ses_ablate_job *j, ses_err *e);
 bool ses_ablate_finish_job(ses_ablate *s, ses_ablate_job *j, ses_err *e); /* its command has succeeded */
 /* Before its command starts: whether its folder has a checkpoint of the same arguments, which are then saved
  * there. */

@@ -37,10 +37,15 @@ static bool check_foreign(const ses_ablate_job *j, ses_err *e)
                            "%s: has files but no " SES_ABLATE_LOG " of a job: use another --output", j->dir));
 }
 
+bool ses_ablate_reset_job(const ses_ablate *s, const ses_ablate_job *j, ses_err *e)
+{
+    return check_foreign(j, e) && (!ses_path_exists(j->dir) || s->a->plan || ses_dir_remove_all(j->dir, e));
+}
+
 bool ses_ablate_read_job(ses_ablate *s, ses_ablate_job *j, ses_err *e)
 {
+    if (s->a->overwrite) return ses_ablate_reset_job(s, j, e);
     if (!check_foreign(j, e)) return false;
-    if (s->a->overwrite) return !ses_path_exists(j->dir) || s->a->plan || ses_dir_remove_all(j->dir, e);
     char *path = ses_path_join(j->dir, SES_ABLATE_JOB, e);
     if (!path) return false;
     bool exists = ses_path_exists(path), ok = true;
