@@ -24,7 +24,7 @@ typedef struct job {
 
 typedef struct workshop {
     ses_compress *z;
-    job *job; /* of each candidate */
+    job *job; /* one per candidate */
     size_t done, total;
     double start;
     ses_progress line;
