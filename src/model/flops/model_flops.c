@@ -76,7 +76,9 @@ static bool is_distance_table(const ses_stack *k, const ses_tensor *t)
 /* The tokens that are multiplied with a parameter. */
 static ses_flops_unit unit_of(const ses_model *m, const char *name)
 {
-    bool memory = has(name, ".cross.key") || has(name, ".cross.value");
+    bool memory = has(name, ".cross.key") || has(name, ".cross.value") || has(name, ".cross.kv") ||
+                  has(name, "decoder.attn.key");
+    if (m->c.disentangled.enabled && has(name, ".rel.")) return SES_UNIT_DISTANCE;
     if (has(name, "char_rnn.") || has(name, "embed.token.byte")) return SES_UNIT_CHAR;
     return stack_of(m, name) && !memory ? SES_UNIT_TARGET : SES_UNIT_TOKEN;
 }
@@ -150,6 +152,14 @@ static double head_size(const ses_stack *k)
     return c->attention.head_size ? (double)c->attention.head_size : (double)c->hidden / (double)k->heads;
 }
 
+/* Projections of the table of distances by the layer's own weights (DeBERTa-v2). */
+static void add_shared_projections(const counter *k, const ses_config *c, const ses_layer *l)
+{
+    if (!c->disentangled.enabled || !c->disentangled.share_att_key) return;
+    if (c->disentangled.c2p) put(k, SES_UNIT_DISTANCE, SES_FLOP_WEIGHT, 2 * elements(l->self.key.w));
+    if (c->disentangled.p2c) put(k, SES_UNIT_DISTANCE, SES_FLOP_WEIGHT, 2 * elements(l->self.query.w));
+}
+
 static void add_layer(const counter *k, const ses_stack *s, int which, int64_t i)
 {
     const ses_config *c = s->c;
@@ -161,6 +171,7 @@ static void add_layer(const counter *k, const ses_stack *s, int which, int64_t i
                                                                             : l->window ? SES_UNIT_WINDOW_PAIR
                                                                                         : SES_UNIT_PAIR;
     if (l->window) k->r->window = l->window;
+    add_shared_projections(k, c, l);
     double other = 2 * hidden * (1 + dropout) + (ACTIVATION + (c->ffn.gated || c->ffn.fused_gate)) * ffn;
     put(k, pair, SES_FLOP_ATTENTION, pair_products(c) * heads * size);
     put(k, pair, SES_FLOP_OTHER, score_flops(c) * heads);
@@ -182,6 +193,9 @@ static void add_stack(const counter *k, int which)
     const ses_stack *s = &k->m->stack[which];
     const ses_config *c = s->c;
     ses_flops_unit token = which ? SES_UNIT_TARGET : SES_UNIT_TOKEN;
+    if (c->disentangled.enabled)
+        k->r->distances = 2 * (c->disentangled.buckets > 0 ? c->disentangled.buckets
+                                                           : c->disentangled.max_relative_positions);
     double rate = c->dropout.embed < 0 ? c->dropout.hidden : c->dropout.embed,
            width = s->embed_norm.gain ? elements(s->embed_norm.gain) : (double)c->hidden;
     if (rate > 0) put(k, token, SES_FLOP_EMBED, DROPOUT * width);
@@ -275,6 +289,13 @@ static double windowed(const ses_model *m, double length)
     return length * (keys < length ? keys : length);
 }
 
+/* Distances between the tokens of texts of at most this length. */
+static double distances(const ses_model *m, double length)
+{
+    double n = 2 * length - 1, most = (double)m->flops.distances;
+    return n < most ? n : most;
+}
+
 /* Rows that a head scores; labels: number of its labeled tokens. */
 static double head_rows(const ses_head_use *use, double seqs, double tokens, double labels)
 {
@@ -303,6 +324,7 @@ ses_flops_units ses_model_flops_units(const ses_model *m, double seqs, double le
                                  [SES_UNIT_CROSS_PAIR] = decoder ? seqs * target * length : 0,
                                  [SES_UNIT_PREDICTED] = permuted ? seqs * target : 0,
                                  [SES_UNIT_PREDICTED_PAIR] = permuted ? seqs * target * length : 0,
+                                 [SES_UNIT_DISTANCE] = distances(m, length),
                                  [SES_UNIT_SEQUENCE] = seqs } };
     for (size_t i = 0; i < SES_LEN(m->class->head) && m->class->head[i].head; i++)
         u.n[SES_UNIT_HEAD + i] = head_rows(&m->class->head[i], seqs, seqs * read, seqs * labeled);
@@ -341,6 +363,7 @@ ses_flops_units ses_model_flops_pass(const ses_model *m, const ses_forward_ctx *
            tokens = is_encoder_decoder(m) || permuted ? target : (double)p->in.tokens;
     u.n[SES_UNIT_TOKEN] = (double)p->in.tokens;
     u.n[permuted ? SES_UNIT_PREDICTED : SES_UNIT_TARGET] = target;
+    u.n[SES_UNIT_DISTANCE] = distances(m, (double)p->in.max_seqlen);
     add_pairs(m, p, &u);
     if (m->c.pooler.present) u.n[SES_UNIT_SEQUENCE] = seqs;
     if (m->exits.loss != SES_EXITS_KEEP) u.n[SES_UNIT_EXIT] = seqs;

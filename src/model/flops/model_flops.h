@@ -41,6 +41,7 @@ typedef enum {
     SES_UNIT_CROSS_PAIR,     /* pairs of a target and a source token */
     SES_UNIT_PREDICTED,      /* positions of the query stream (permutation LM) */
     SES_UNIT_PREDICTED_PAIR, /* and their pairs with tokens */
+    SES_UNIT_DISTANCE,       /* distances of tokens that occur, in the whole pass (DeBERTa) */
     SES_UNIT_SEQUENCE,
     SES_UNIT_EXIT, /* sequences whose inner classifiers are computed */
     SES_UNIT_CHAR, /* bytes of words (taggers) */
@@ -54,7 +55,8 @@ typedef struct ses_flops_units {
 
 typedef struct ses_flops_rates {
     double rate[SES_UNITS][SES_FLOP_KINDS];
-    int64_t window; /* window of local layers; 0: none */
+    int64_t distances; /* most distances that a table has; 0: none are counted */
+    int64_t window;    /* window of local layers; 0: none */
     /* FLOPs of a row in training, with a sampled softmax; 0: the whole softmax */
     double sampled_head[SES_MAX_OUTPUT_HEADS];
 } ses_flops_rates;
