@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-enum { LAYERS = 40, STEPS = 4 };
+enum { LAYERS = 33, STEPS = 4 };
 
 /* Parameters of each layer; the odd one has strides that are no multiple of 16 bytes. */
 static const struct {
