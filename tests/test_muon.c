@@ -1,9 +1,9 @@
-/* Muon against torch.optim.Muon (tests/fixtures/muon.py): tall and wide matrices, parts of fused matrices, batches of
- * several matrices, the choice of matrices; the products of gemm_batch. */
+/* Muon against torch.optim.Muon (tests/fixtures/muon.py): tall and wide matrices, parts of fused matrices,
+ * batches of several matrices, the choice of matrices; the products of gemm_batch. */
 #include "check.h"
 #include "nn/store_impl.h"
-#include "sesame/optim.h"
 #include "op/op.h"
+#include "sesame/optim.h"
 #include "tensor/device_impl.h"
 #include "train/optim/optim_kind.h"
 
@@ -13,7 +13,8 @@ enum { SIZE = 24, STEPS = 4 };
 
 static ses_device *dev;
 
-/* Weights start with sin(1 + i) / 2 and have gradients cos(0.7 i + 0.05 i^2 + t) (0.1 + 0.05 t), t = 1 .. 4. */
+/* Weights start with sin(1 + i) / 2 and have gradients cos(0.7 i + 0.05 i^2 + t) (0.1 + 0.05 t), t = 1 ..
+ * 4. */
 static const struct {
     const char *name;
     int64_t rows, cols, parts;

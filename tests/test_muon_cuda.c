@@ -1,5 +1,5 @@
-/* Muon on a GPU, f32 and bf16: steps of many matrices, compared with the CPU; a second run gives the same bits.
- * Skipped without a GPU. */
+/* Muon on a GPU, f32 and bf16: steps of many matrices, compared with the CPU; a second run gives the same
+ * bits. Skipped without a GPU. */
 #include "base/alloc.h"
 #include "check.h"
 #include "nn/store_impl.h"
@@ -9,9 +9,9 @@
 
 #include <math.h>
 
-enum { LAYERS = 40, STEPS = 4 };
+enum { LAYERS = 33, STEPS = 4 };
 
-/* Parameters of each layer; the odd one has strides that are no multiple of 16 bytes. */
+/* Parameters of each layer; the strides of the odd one are not multiples of 16 bytes. */
 static const struct {
     const char *name;
     int64_t rows, cols, parts;

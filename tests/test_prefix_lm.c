@@ -86,7 +86,8 @@ static void test_prefix(ses_device *dev)
     ses_json_free(doc[1]);
 }
 
-/* An encoder with rotary positions and a masked LM head: causal by prefix lengths of 0, as objective ntp needs it. */
+/* An encoder with rotary positions and a masked LM head: causal by prefix lengths of 0, for objective
+ * ntp. */
 static void test_encoder(ses_device *dev)
 {
     static const char config[] =

@@ -48,10 +48,10 @@ typedef struct ses_optim_options {
     int (*group_of)(void *ctx, const ses_param *p);
     void *ctx;
 
-    /* muon, with momentum and nesterov; lr and the Adam options are those of the parameters that are not hidden
-     * matrices. muon_ratio: factor of the learning rate of hidden matrices; 0: 1. muon_original: updates are
-     * scaled by sqrt(max(1, outputs / inputs)) instead of 0.2 sqrt(max(outputs, inputs)). muon_whole: q, k and v,
-     * or gate and value, in one matrix are orthogonalized together. */
+    /* muon, with momentum and nesterov; AdamW with lr and the Adam options trains all parameters except
+     * hidden matrices. muon_ratio: factor of the learning rate of hidden matrices; 0: 1. muon_original:
+     * updates are scaled by sqrt(max(1, outputs / inputs)) instead of 0.2 sqrt(max(outputs, inputs)).
+     * muon_whole: q, k and v, or gate and value, in one matrix are orthogonalized together. */
     double muon_ratio;
     bool muon_original, muon_whole;
 } ses_optim_options;

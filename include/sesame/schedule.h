@@ -8,8 +8,8 @@
 SES_BEGIN_DECLS
 
 typedef struct ses_schedule {
-    /* "constant", "linear", "cosine", "inverse_sqrt", "polynomial", "slanted", "plateau", "one_cycle" or "wsd"
-     * (schedules.def) */
+    /* "constant", "linear", "cosine", "inverse_sqrt", "polynomial", "slanted", "plateau", "one_cycle" or
+     * "wsd" (schedules.def) */
     const char *name;
     int64_t warmup, total;  /* updates of linear warmup; updates of the whole run */
     double power;           /* polynomial */

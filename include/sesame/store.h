@@ -70,8 +70,8 @@ void ses_store_set_role(ses_store *s, const ses_tensor *t, ses_param_role role);
 /* Marks t as the weight of a dense layer. */
 void ses_store_set_dense(ses_store *s, const ses_tensor *t, ses_weight_layout layout);
 
-/* Declares that the outputs of dense weight t are `parts` projections, one behind the other: queries, keys and
- * values, or gate and value of a gated unit. Optimizers of whole matrices treat them separately. */
+/* Declares that the outputs of dense weight t are `parts` projections, one behind the other: queries, keys
+ * and values, or gate and value of a gated unit. Optimizers of whole matrices treat them separately. */
 void ses_store_set_parts(ses_store *s, const ses_tensor *t, int64_t parts);
 
 /* Marks t as an embedding table; it may be a dense weight, too. */

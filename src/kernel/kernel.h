@@ -67,7 +67,8 @@ typedef struct ses_gemm {
 } ses_gemm;
 
 /* Products of one shape: C_i = alpha A_i B_i + beta D_i for i < count. g is the first one, without packed,
- * bias, act, pre_act and accumulate; matrix i lies i times a step behind the first. D has the strides of C. */
+ * bias, act, pre_act and accumulate; matrix i lies i times a step behind the first. D has the strides of
+ * C. */
 typedef struct ses_gemm_batch {
     ses_gemm g;
     int64_t count, a_step, b_step, c_step;

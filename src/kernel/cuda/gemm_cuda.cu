@@ -338,7 +338,7 @@ template <class T> static void gemm(ses_exec *x, const ses_gemm *g)
     }
 }
 
-/* The alignment that the address and a step of so many bytes have in common. */
+/* The smaller alignment of an address and of `step` bytes. */
 static uint8_t common_alignment(uint8_t of_address, int64_t step)
 {
     uint8_t of_step = alignment((const void *)(uintptr_t)step);

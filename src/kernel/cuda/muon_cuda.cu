@@ -20,7 +20,7 @@ struct muon_list {
 };
 
 /* Index of element i in the parameter. */
-__device__ static inline int64_t place(const muon_list &list, const muon_part &p, unsigned i)
+__device__ static inline int64_t offset_of(const muon_list &list, const muon_part &p, unsigned i)
 {
     return p.ld == list.cols ? i : (int64_t)(i / list.cols) * p.ld + i % list.cols;
 }
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(BLOCK)
     const muon_part p = list.part[blockIdx.y];
     double sum = 0;
     for (unsigned i = blockIdx.x * BLOCK + threadIdx.x; i < list.n; i += SLICES * BLOCK) {
-        int64_t at = place(list, p, i);
+        int64_t at = offset_of(list, p, i);
         float g = list.scale * p.g[at], m = list.momentum * p.m[at] + list.rest * g;
         float v = direction(list, m, g);
         p.m[at] = m;
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(BLOCK)
     float by = 1 / fmaxf((float)sqrt(squares), list.eps);
     T *to = u + (int64_t)blockIdx.y * list.n;
     for (unsigned i = blockIdx.x * BLOCK + threadIdx.x; i < list.n; i += SLICES * BLOCK) {
-        int64_t at = place(list, p, i);
+        int64_t at = offset_of(list, p, i);
         to[i] = from_float<T>(by * direction(list, p.m[at], list.scale * p.g[at]));
     }
 }
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(BLOCK) update_kernel(const __grid_constant__ m
     const muon_part p = list.part[blockIdx.y];
     const T *from = u + (int64_t)blockIdx.y * list.n;
     for (unsigned i = blockIdx.x * BLOCK + threadIdx.x; i < list.n; i += SLICES * BLOCK) {
-        int64_t at = place(list, p, i);
+        int64_t at = offset_of(list, p, i);
         float w = p.keep * p.w[at] - p.rate * to_float(from[i]);
         p.w[at] = w;
         if (p.w_bf16) p.w_bf16[at] = from_float<bf16>(w);

@@ -6,7 +6,8 @@
  *   mntp    masked next-token prediction: the label of a masked token is predicted one position earlier, with
  *           bidirectional attention; with clm, the two halves of GPT-BERT (Charpentier and Samuel 2024)
  *   ntp     next-token prediction by the masked LM head of an encoder, whose attention is causal in these
- *           batches; with mlm, GPT-BERT's mixture for models that predict a masked token at its own position */
+ *           batches; with mlm, GPT-BERT's mixture for models that predict a masked token at its own
+ *           position */
 #include "objective.h"
 
 static int32_t end_of_text(const ses_special_tokens *x) { return x->eos >= 0 ? x->eos : x->sep; }

@@ -1,5 +1,5 @@
-/* Muon (Jordan et al. 2024): the weights of dense layers inside a stack move by their orthogonalized momentum,
- * all other parameters (embeddings, heads, norms, biases) by AdamW with the same learning rate.
+/* Muon (Jordan et al. 2024): the weights of dense layers inside a stack move by their orthogonalized
+ * momentum, all other parameters (embeddings, heads, norms, biases) by AdamW with the same learning rate.
  *     m = momentum m + (1 - momentum) g,   u = momentum m + (1 - momentum) g (Nesterov),   x = u / |u|
  *     five times (Newton-Schulz):  s = x x',   x = a x + (b s + c s s) x
  *     w -= lr decay w + lr f x
@@ -14,7 +14,7 @@ enum {
     STEPS = 5,
     MATRICES = 128,       /* per batch */
     BATCH_SIZE = 1 << 23, /* elements of a batch, unless one matrix is larger */
-    BUFFERS = 4           /* of that size: x, the next x, s, b s + c s s */
+    BUFFERS = 4           /* buffers of BATCH_SIZE elements: x, the next x, s, b s + c s s */
 };
 static const double coef_a = 3.4445, coef_b = -4.7750, coef_c = 2.0315, min_norm = 1e-7;
 

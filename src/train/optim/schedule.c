@@ -44,8 +44,8 @@ static double inverse_sqrt(const ses_schedule *s, double t)
     return 1 / sqrt((t + scale - (double)s->warmup) / scale);
 }
 
-/* Warmup, stable, decay (Hu et al. 2024) with the decay of Haegele et al. 2024: constant, then 1 minus the root of
- * the fraction of the last part of the run. */
+/* Warmup, stable, decay (Hu et al. 2024) with the decay of Haegele et al. 2024: constant, then 1 minus the
+ * root of the fraction of the last part of the run. */
 static double wsd(const ses_schedule *s, double t)
 {
     double decay = fmax(1, ceil((double)s->total * s->decay_part)), from = (double)s->total - decay;
