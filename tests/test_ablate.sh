@@ -91,6 +91,30 @@ ok "the interval is over models" out_has '^p  *odd .* to .* 2$'
 ok "without pretraining" out_has '^given  *[0-9]'
 ok "random weights" out_has '^random  *[0-9]'
 
+# A run that starts from another: its tasks alone, more pretraining, a student; scores against FLOPs; curves of a grid.
+recipe "{$common, $tasks, \"runs\": {\"first run\": {}, \"again\": {\"pretrain\": false, \"model\": \"first run\", \"tune\": {\"freeze\": 0}},
+ \"path\": {\"pretrain\": false, \"model\": \"$tmp/from/first-run\"}, \"more\": {\"preset\": null, \"set\": null, \"model\": \"first run\"},
+ \"student\": {\"preset\": null, \"set\": null, \"teacher\": \"first run\", \"student-layers\": 1}}}"
+ok "its plan" exits 0 ablate -o "$tmp/from" --tasks odd,pairs --plan
+ok "more pretraining" out_has "^sesame pretrain .*--model=$tmp/from/first-run .*--output=$tmp/from/more "
+ok "a student" out_has "^sesame pretrain .*--teacher=$tmp/from/first-run .*--output=$tmp/from/student "
+ok "tasks" out_has "^sesame finetune .*--freeze=0 .*--model=$tmp/from/first-run --output=$tmp/from/again,tasks/odd,seed=1 "
+ok "from others" exits 0 ablate -o "$tmp/from" --tasks odd,pairs --jobs 3
+ok "the same model" test "$(score eval_accuracy "$tmp/from/path,tasks/pairs/job.json")" = "$(score eval_accuracy "$tmp/from/first-run,tasks/pairs/job.json")"
+ok "the model of the other" test "$(score eval_mlm_loss "$tmp/from/more/job.json")" != "$(score eval_mlm_loss "$tmp/from/first-run/job.json")"
+n=1
+for r in first-run more student; do
+    n=$((n + 1))
+    sed "s/\"results\": {/&\"train_flops\": ${n}e15, \"train_price\": 0.$n,/" "$tmp/from/$r/job.json" >"$tmp/x" && cp "$tmp/x" "$tmp/from/$r/job.json"
+done
+ok "costs" exits 0 ablate -o "$tmp/from" --tasks odd,pairs
+ok "columns" out_has '^run  *pretraining .* FLOPs .* price '
+ok "of a run" out_has '^student .* 4e+15 .* 0.4 '
+ok "a plot" grep -q 'against pretraining FLOPs' "$tmp/from/ablate-flops.svg"
+recipe "{$common, \"runs\": {\"a\": {}, \"b\": {\"mask-unit\": \"word\"}}, \"grid\": {\"mask-rate\": [0.1, 0.2, 0.4]}, \"scores\": [\"mlm_loss\"]}"
+ok "curves" exits 0 ablate -o "$tmp/lines" --jobs 2
+ok "two lines" test "$(grep -o 'class="l s[01]"' "$tmp/lines/ablate.svg" | sort -u | wc -l)" = 2
+
 # Ctrl-C: children save checkpoints; the same command continues and gives the same scores.
 recipe "{$common, $tasks, \"runs\": {\"long\": {\"steps\": 300}, \"short\": {}}}"
 ablate -o "$tmp/whole" --jobs 2 --tasks odd,f1 >"$tmp/out" 2>"$tmp/err"
@@ -107,6 +131,24 @@ ok "continue" exits 0 ablate -o "$tmp/part" --jobs 2 --tasks odd,f1
 for c in odd f1; do
     ok "$c as without interruption" test "$(values $c "$tmp/part/ablate.json")" = "$(values $c "$tmp/whole/ablate.json")"
 done
+# Killed: the children stop, too. They hold the locks of their folders until their checkpoints are saved.
+"$sesame" ablate "$tmp/recipe.json" --threads 2 -o "$tmp/killed" --tasks odd --seeds 1 >"$tmp/out" 2>"$tmp/err" &
+pid=$!
+n=0
+while [ ! -s "$tmp/killed/long/log.jsonl" ] && [ $n -lt 200 ]; do n=$((n + 1)); sleep 0.05; done
+kill -KILL $pid
+wait $pid
+n=0
+until exits 0 ablate -o "$tmp/killed" --tasks odd --seeds 1 >/dev/null || [ $n -ge 20 ]; do n=$((n + 1)); sleep 0.3; done
+ok "after a kill" test "$(score eval_mlm_loss "$tmp/killed/long/job.json")" = "$(score eval_mlm_loss "$tmp/whole/long/job.json")"
+# A checkpoint of other options is not continued.
+rm -r "$tmp/killed/long/job.json"
+mkdir -p "$tmp/killed/long/checkpoint-7"
+sed -i 's/"steps": 300/"steps": 3/' "$tmp/recipe.json"
+ok "other options" exits 0 ablate -o "$tmp/killed" --tasks odd --seeds 1 --only long
+ok "start again" test "$(tail -1 "$tmp/killed/long/times.jsonl" | grep -c '"step": 3[,}]')" = 1
+ok "and their tasks" err_has '^2 jobs: 0 finished before, 2 left'
+sed -i 's/"steps": 3}/"steps": 300}/' "$tmp/recipe.json"
 rm -r "$tmp/part/short,tasks/odd,seed=2"
 ok "a lost job" exits 0 ablate -o "$tmp/part" --tasks odd,f1
 ok "runs again" err_has '^14 jobs: 13 finished before, 1 left'
@@ -154,4 +196,8 @@ ok "its message" err_has 'has files but no job.log'
 ok "and stays" test -s "$tmp/own/a/file"
 ok "--set" exits 0 ablate -o "$tmp/set" --set steps=2
 ok "is used" grep -q -- '--steps=2' "$tmp/set/a/job.json"
+ok "a list" exits 0 ablate -o "$tmp/set2" --plan --set set=x=1 --set set=y=2 --set tune.lr=1
+ok "grows" out_has '--set=intermediate_size=16 --set=x=1 --set=y=2'
+ok "no value" exits 2 ablate -o "$tmp/set2" --plan --set steps
+ok "a type" exits 2 ablate -o "$tmp/set2" --plan --dtype int8
 counted

@@ -27,6 +27,12 @@ static role role_of(const tradeoff *f, int64_t i)
     return f->t.on_front[i] ? FRONT : OTHER;
 }
 
+/* Whether the legend has the role: some plots have no original and none chosen. */
+static bool is_used(const tradeoff *f, int k)
+{
+    return (k != CHOSEN || f->t.chosen >= 0) && (k != ORIGINAL || f->t.original >= 0);
+}
+
 /* ---- text ---- */
 
 enum { ROWS = 18, AXIS = 9, MAX_COLS = 240 };
@@ -126,7 +132,8 @@ static void text(const ses_figure *figure, const ses_draw *d, ses_buf *out)
     ses_draw_plain(out, d);
     ses_buf_put(out, '\n');
     int used = 0;
-    for (int k = ROLES - 1; k >= 0; k--) ses_draw_key(out, d, mark[k], hue[k], role_name[k], &used);
+    for (int k = ROLES - 1; k >= 0; k--)
+        if (is_used(f, k)) ses_draw_key(out, d, mark[k], hue[k], role_name[k], &used);
     ses_buf_put(out, '\n');
 }
 
@@ -254,6 +261,7 @@ static double svg(const ses_figure *figure, double width, ses_buf *out)
     put_points(&p, out);
     for (int k = ROLES - 1; k >= 0; k--) {
         double key = 30 + ses_svg_text_width(role_name[k]);
+        if (!is_used(f, k)) continue;
         if (x + key > width && x > LEFT) x = LEFT, y += LINE + 4;
         ses_buf_appendf(out, "<circle class=\"f%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>", hue[k], x + 5, y - 4);
         ses_svg_text(out, x + 14, y, "t", role_name[k]);

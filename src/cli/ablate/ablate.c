@@ -33,9 +33,12 @@ static bool describe(ses_ablate *s, ses_err *e)
 static bool read_jobs(ses_ablate *s, ses_err *e)
 {
     char name[2 * SES_ABLATE_FOLDER];
-    for (size_t i = 0; i < s->n_jobs; i++)
-        if (!ses_ablate_read_job(s, &s->job[i], e))
-            return ses_wrap(e, "%s", ses_ablate_job_name(s, &s->job[i], name, sizeof name));
+    for (size_t i = 0; i < s->n_jobs; i++) {
+        ses_ablate_job *j = &s->job[i];
+        bool stale = j->after != SIZE_MAX && s->job[j->after].state != SES_JOB_DONE;
+        if (!(stale ? ses_ablate_reset_job(s, j, e) : ses_ablate_read_job(s, j, e)))
+            return ses_wrap(e, "%s", ses_ablate_job_name(s, j, name, sizeof name));
+    }
     return true;
 }
 
@@ -68,14 +71,21 @@ static bool report_failures(const ses_ablate *s)
     return !n;
 }
 
+static bool check_args(const ses_ablate_args *a, ses_err *e)
+{
+    ses_dtype t = ses_compute_device_options(&a->compute).dtype;
+    if (t != SES_F32 && t != SES_BF16)
+        return ses_fail(e, SES_EUSAGE, "--dtype: models are trained in f32 or bf16");
+    return !(a->resume && a->overwrite) ||
+           ses_fail(e, SES_EUSAGE, "--resume continues a study, --overwrite repeats it: set one");
+}
+
 bool ses_ablate_command(ses_call *c, ses_err *e)
 {
     ses_ablate s = { .c = c, .a = c->args, .path = c->operands[0] };
     bool stopped = false;
     ses_train_monitor_catch_signals();
-    bool ok = (!(s.a->resume && s.a->overwrite) ||
-               ses_fail(e, SES_EUSAGE, "--resume continues a study, --overwrite repeats it: set one")) &&
-              ses_ablate_read(&s, e) && ses_ablate_plan(&s, e) && describe(&s, e);
+    bool ok = check_args(s.a, e) && ses_ablate_read(&s, e) && ses_ablate_plan(&s, e) && describe(&s, e);
     if (ok && s.a->plan)
         ok = (!ses_path_exists(s.a->output) || read_jobs(&s, e)) && ses_ablate_print_plan(&s, e);
     else if (ok)

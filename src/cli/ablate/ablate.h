@@ -17,6 +17,7 @@
 
 #define SES_ABLATE_JOB "job.json"
 #define SES_ABLATE_LOG "job.log"
+#define SES_ABLATE_START "start.json"   /* arguments of a job that has started */
 #define SES_ABLATE_OUTPUT "output.json" /* what a command without training has printed */
 
 enum {
@@ -56,6 +57,8 @@ typedef struct ses_ablate_run {
     const ses_json *change;     /* its options in "runs"; NULL: none */
     const ses_json *tune;       /* its options of fine-tuning; NULL: none */
     const char *model;          /* without pretraining: the model of its tasks; NULL: "tune" has a config */
+    const char *dir;            /* folder of that model; NULL: `from` has it */
+    size_t from;                /* an earlier run whose model it starts from; SIZE_MAX: none */
     bool pretrains;             /* false: tasks only */
     size_t at[SES_ABLATE_AXES]; /* index of the value on each axis of "grid" */
 } ses_ablate_run;
@@ -159,13 +162,22 @@ bool ses_ablate_check_words(const ses_command *c, const ses_ablate_words *w, ses
 bool ses_ablate_plan(ses_ablate *s, ses_err *e);
 /* "dynamic: cola, seed 2". */
 const char *ses_ablate_job_name(const ses_ablate *s, const ses_ablate_job *j, char *buf, size_t size);
+/* Number of models of a run: its pretraining seeds, or the models of the run it starts from. */
+size_t ses_ablate_models_of(const ses_ablate *s, size_t run);
+/* Whether a text is the name or the model folder of a run with pretraining. */
+bool ses_ablate_is_model(const ses_ablate *s, const ses_ablate_run *a, const char *text);
 /* The task of a job; NULL: it is a pretraining run. */
 const ses_ablate_task *ses_ablate_task_of(const ses_ablate *s, const ses_ablate_job *j);
 
 /* ablate_results.c: files of jobs. */
-bool ses_ablate_read_job(ses_ablate *s, ses_ablate_job *j, ses_err *e);   /* one that has finished before */
+bool ses_ablate_read_job(ses_ablate *s, ses_ablate_job *j, ses_err *e); /* one that has finished before */
+/* One of a model that will be made again: its files are removed. */
+bool ses_ablate_reset_job(const ses_ablate *s, const ses_ablate_job *j, ses_err *e);
 bool ses_ablate_finish_job(ses_ablate *s, ses_ablate_job *j, ses_err *e); /* its command has succeeded */
-double ses_ablate_result(const ses_ablate_job *j, const char *key);       /* NaN: none */
+/* Before its command starts: whether its folder has a checkpoint of the same arguments, which are then saved
+ * there. */
+bool ses_ablate_begin_job(const ses_ablate_job *j, bool *resume, ses_err *e);
+double ses_ablate_result(const ses_ablate_job *j, const char *key); /* NaN: none */
 /* The score of a task's job; NaN: none. */
 double ses_ablate_score(const ses_ablate *s, const ses_ablate_job *j);
 

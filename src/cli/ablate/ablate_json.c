@@ -16,7 +16,7 @@ static void put_job(const ses_ablate *s, const ses_ablate_job *j, ses_json_write
     const ses_ablate_task *t = ses_ablate_task_of(s, j);
     ses_json_begin_object(w);
     if (t) ses_json_member_string(w, "task", t->name);
-    if (s->n_pretrain_seeds && s->run[j->run].pretrains)
+    if (s->n_pretrain_seeds && (s->run[j->run].pretrains || s->run[j->run].from != SIZE_MAX))
         ses_json_member_int(w, "pretrain_seed", s->pretrain_seed[j->pretrain_seed]);
     if (t && t->tunes) ses_json_member_int(w, "seed", s->seed[j->seed]);
     ses_json_member_string(w, "state", state[j->state]);

@@ -3,14 +3,12 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/dir.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "cli/jobs/child_process.h"
 #include "cli/jobs/job_queue.h"
 #include "cli/standard_output.h"
 #include "cli/ui/show_values.h"
-#include "train/checkpoint_dir.h"
 
 #include <math.h>
 #include <string.h>
@@ -24,25 +22,28 @@ typedef struct workshop {
 
 /* ---- the command line of a job ---- */
 
-/* The folder of its model; NULL: it has none, or "model" of the run is among its arguments. */
+/* The folder of the model it starts from; NULL: its arguments name it, or it has none. */
 static const char *model_of(const ses_ablate *s, const ses_ablate_job *j)
 {
-    const ses_ablate_task *t = ses_ablate_task_of(s, j);
-    if (!t) return NULL;
-    if (j->after != SIZE_MAX) return s->job[j->after].dir;
-    return t->tunes ? NULL : s->run[j->run].model;
+    return j->after != SIZE_MAX ? s->job[j->after].dir : j->task != SIZE_MAX ? s->run[j->run].dir : NULL;
 }
 
-/* Adds a word; "{model}" in it becomes the folder of the model. */
-static bool put_word(ses_ablate *s, ses_ablate_words *w, const char *word, const char *model, bool *used,
-                     ses_err *e)
+/* Adds a word; "{model}" in it, and in a pretraining run the name of the run it starts from, become the
+ * folder of the model. */
+static bool put_word(ses_ablate *s, const ses_ablate_job *j, ses_ablate_words *w, const char *word,
+                     bool *used, ses_err *e)
 {
     static const char variable[] = "{model}";
-    const char *at = model ? strstr(word, variable) : NULL;
+    const char *model = model_of(s, j), *at = model ? strstr(word, variable) : NULL,
+               *equal = strchr(word, '=');
+    size_t from = s->run[j->run].from, n = sizeof variable - 1;
+    if (!at && equal && from != SIZE_MAX && j->task == SIZE_MAX &&
+        ses_ablate_is_model(s, &s->run[from], equal + 1))
+        at = equal + 1, n = strlen(at);
     if (!at) return ses_ablate_add_word(s, w, word, "", e);
     ses_buf b = { 0 };
     ses_buf_append(&b, word, (size_t)(at - word));
-    ses_buf_appendf(&b, "%s%s", model, at + sizeof variable - 1);
+    ses_buf_appendf(&b, "%s%s", model, at + n);
     bool ok = ses_buf_ok(&b, e) && ses_ablate_add_word(s, w, b.data, "", e);
     ses_buf_free(&b);
     *used = true;
@@ -75,12 +76,14 @@ static bool put_command(ses_ablate *s, const ses_ablate_job *j, bool resume, ses
 {
     const ses_ablate_task *t = ses_ablate_task_of(s, j);
     const ses_command *c = t ? t->command : ses_command_find("pretrain");
-    const char *model = model_of(s, j);
+    const char *model = model_of(s, j), given[] = "--model=";
     bool trains = !t || t->tunes, used = false;
     bool ok = ses_ablate_add_word(s, w, "sesame", "", e) && ses_ablate_add_word(s, w, c->name, "", e);
     if (ok && model && c->has_model_operand) ok = ses_ablate_add_word(s, w, model, "", e);
-    for (size_t i = 0; ok && i < j->n_words; i++) ok = put_word(s, w, j->word[i], model, &used, e);
-    if (ok && model && !c->has_model_operand && !used) ok = ses_ablate_add_word(s, w, "--model=", model, e);
+    for (size_t i = 0; ok && i < j->n_words; i++)
+        ok = (t && model && !strncmp(j->word[i], given, sizeof given - 1)) ||
+             put_word(s, j, w, j->word[i], &used, e);
+    if (ok && t && model && !c->has_model_operand && !used) ok = ses_ablate_add_word(s, w, given, model, e);
     if (ok && trains)
         ok = ses_ablate_add_word(s, w, "--output=", j->dir, e) &&
              ses_ablate_add_word(s, w, resume ? "--resume" : "--overwrite", "", e);
@@ -118,10 +121,10 @@ static bool start(void *ctx, size_t job, int *pid, ses_err *e)
     ses_ablate_job *j = &x->s->job[job];
     const ses_ablate_task *t = ses_ablate_task_of(x->s, j);
     ses_ablate_words w = { 0 };
-    bool resume = ses_checkpoint_any(j->dir);
+    bool resume = false;
     char *log = file_of(j, SES_ABLATE_LOG, e),
          *out = t && !t->tunes ? file_of(j, SES_ABLATE_OUTPUT, e) : NULL;
-    bool ok = log && ses_dir_make(j->dir, e) && put_command(x->s, j, resume, &w, e);
+    bool ok = log && ses_ablate_begin_job(j, &resume, e) && put_command(x->s, j, resume, &w, e);
     if (ok && !resume) ok = ses_file_remove(log, e);
     j->state = SES_JOB_STARTED;
     j->start = ses_seconds();

@@ -81,7 +81,7 @@ static bool read_change(ses_ablate *s, const ses_json *change, ses_ablate_run *a
 /* Adds every combination of the grid's values, for one entry of "runs" or for none. */
 static bool add_grid(ses_ablate *s, const char *name, const ses_json *change, ses_err *e)
 {
-    ses_ablate_run first = { .pretrains = true };
+    ses_ablate_run first = { .pretrains = true, .from = SIZE_MAX };
     size_t axes = ses_json_len(s->grid), points = 1;
     if (change && !read_change(s, change, &first, e)) return ses_wrap(e, "\"%s\"", name);
     first.name = first.entry = name;
@@ -372,27 +372,38 @@ static bool select_parts(ses_ablate *s, ses_err *e)
     return true;
 }
 
-/* --set KEY=VALUE as objects: options of pretraining and, after "tune.", of fine-tuning. */
-static bool read_settings(ses_ablate *s, ses_err *e)
+/* --set KEY=VALUE as an object: "tune." begins options of fine-tuning, others are of pretraining. Several values
+ * of one key are an array. */
+static ses_json_doc *read_settings(const ses_opt_list *set, bool tune, ses_err *e)
 {
-    ses_json_writer *w[2] = { ses_json_writer_new(0, e), ses_json_writer_new(0, e) };
-    bool ok = w[0] && w[1];
-    for (size_t k = 0; ok && k < 2; k++) ses_json_begin_object(w[k]);
-    for (size_t i = 0; ok && i < s->a->set.n; i++) {
-        const char *text = s->a->set.item[i], *equal = strchr(text, '=');
-        bool tune = !strncmp(text, "tune.", 5);
-        if (tune) text += 5;
-        if (!equal || equal == text)
-            ok = ses_fail(e, SES_EUSAGE, "--set %s: expected KEY=VALUE", ses_quoted_of(text, strlen(text)).s);
-        if (!ok) break;
-        ses_json_put_keyn(w[tune], text, (size_t)(equal - text));
-        ses_json_put_string(w[tune], equal + 1);
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return NULL;
+    ses_json_begin_object(w);
+    for (size_t i = 0; i < set->n; i++) {
+        size_t key = strcspn(set->item[i], "="), skipped = tune ? 5 : 0;
+        bool again = false, chosen = !strncmp(set->item[i], "tune.", 5) == tune;
+        for (size_t k = 0; k < i; k++) again |= !strncmp(set->item[k], set->item[i], key + 1);
+        if (!chosen || again) continue;
+        ses_json_put_keyn(w, set->item[i] + skipped, key - skipped);
+        ses_json_begin_array(w);
+        for (size_t k = i; k < set->n; k++)
+            if (!strncmp(set->item[k], set->item[i], key + 1)) ses_json_put_string(w, set->item[k] + key + 1);
+        ses_json_end_array(w);
     }
-    for (size_t k = 0; ok && k < 2; k++) ses_json_end_object(w[k]);
-    if (!ok) return ses_json_writer_free(w[0]), ses_json_writer_free(w[1]), false;
-    s->set = ses_json_writer_parse(w[0], e);
-    s->tune_set = ses_json_writer_parse(w[1], s->set ? e : NULL);
-    return s->set && s->tune_set;
+    ses_json_end_object(w);
+    return ses_json_writer_parse(w, e);
+}
+
+static bool read_all_settings(ses_ablate *s, ses_err *e)
+{
+    const ses_opt_list *set = &s->a->set;
+    for (size_t i = 0; i < set->n; i++)
+        if (!strchr(set->item[i], '=') || set->item[i][0] == '=' || !strncmp(set->item[i], "tune.=", 6))
+            return ses_fail(e, SES_EUSAGE, "--set %s: expected KEY=VALUE",
+                            ses_quoted_of(set->item[i], strlen(set->item[i])).s);
+    s->set = read_settings(set, false, e);
+    s->tune_set = s->set ? read_settings(set, true, e) : NULL;
+    return s->tune_set != NULL;
 }
 
 /* ---- the whole recipe ---- */
@@ -452,7 +463,7 @@ static bool read_all(ses_ablate *s, const ses_json *root, ses_err *e)
 
 bool ses_ablate_read(ses_ablate *s, ses_err *e)
 {
-    if (!read_settings(s, e)) return false;
+    if (!read_all_settings(s, e)) return false;
     s->recipe = ses_json_load_object(s->path, FILE_MAX, e);
     return s->recipe && (read_all(s, ses_json_root(s->recipe), e) || ses_wrap(e, "%s", s->path)) &&
            select_parts(s, e);

@@ -37,10 +37,15 @@ static bool check_foreign(const ses_ablate_job *j, ses_err *e)
                            "%s: has files but no " SES_ABLATE_LOG " of a job: use another --output", j->dir));
 }
 
+bool ses_ablate_reset_job(const ses_ablate *s, const ses_ablate_job *j, ses_err *e)
+{
+    return check_foreign(j, e) && (!ses_path_exists(j->dir) || s->a->plan || ses_dir_remove_all(j->dir, e));
+}
+
 bool ses_ablate_read_job(ses_ablate *s, ses_ablate_job *j, ses_err *e)
 {
+    if (s->a->overwrite) return ses_ablate_reset_job(s, j, e);
     if (!check_foreign(j, e)) return false;
-    if (s->a->overwrite) return !ses_path_exists(j->dir) || s->a->plan || ses_dir_remove_all(j->dir, e);
     char *path = ses_path_join(j->dir, SES_ABLATE_JOB, e);
     if (!path) return false;
     bool exists = ses_path_exists(path), ok = true;
@@ -59,6 +64,34 @@ bool ses_ablate_read_job(ses_ablate *s, ses_ablate_job *j, ses_err *e)
     }
     ses_free(path);
     return ok;
+}
+
+/* ---- started jobs ---- */
+
+static void put_arguments(const ses_ablate_job *j, ses_json_writer *w)
+{
+    ses_json_member_array(w, "arguments");
+    for (size_t i = 0; i < j->n_words; i++) ses_json_put_string(w, j->word[i]);
+    ses_json_end_array(w);
+}
+
+bool ses_ablate_begin_job(const ses_ablate_job *j, bool *resume, ses_err *e)
+{
+    *resume = false;
+    if (!ses_dir_make(j->dir, e)) return false;
+    char *path = ses_path_join(j->dir, SES_ABLATE_START, e);
+    ses_json_doc *was = path && ses_path_exists(path) ? ses_json_load_object(path, FILE_MAX, NULL) : NULL;
+    if (was && same_arguments(j, ses_json_get(ses_json_root(was), "arguments")))
+        *resume = ses_checkpoint_any(j->dir);
+    ses_json_free(was);
+    ses_json_writer *w = path ? ses_json_writer_new(2, e) : NULL;
+    if (w) {
+        ses_json_begin_object(w);
+        put_arguments(j, w);
+        ses_json_end_object(w);
+    }
+    ses_free(path);
+    return w && ses_json_writer_save(w, j->dir, SES_ABLATE_START, true, e);
 }
 
 /* ---- finished jobs ---- */
@@ -96,9 +129,7 @@ static ses_json_doc *make_record(const ses_ablate_job *j, const ses_json *result
     ses_json_writer *w = ses_json_writer_new(2, e);
     if (!w) return NULL;
     ses_json_begin_object(w);
-    ses_json_member_array(w, "arguments");
-    for (size_t i = 0; i < j->n_words; i++) ses_json_put_string(w, j->word[i]);
-    ses_json_end_array(w);
+    put_arguments(j, w);
     ses_json_member_real(w, "seconds", j->seconds);
     ses_json_member_object(w, "results");
     for (size_t i = 0; i < ses_json_len(results); i++) {

@@ -146,8 +146,7 @@ static size_t seeds_of(const ses_ablate *s, const ses_ablate_column *c)
 static bool fill_cell(ses_ablate *s, size_t run, size_t column, ses_err *e)
 {
     const ses_ablate_column *c = &s->column[column];
-    size_t models = s->run[run].pretrains && s->n_pretrain_seeds ? s->n_pretrain_seeds : 1,
-           seeds = seeds_of(s, c), n = 0;
+    size_t models = ses_ablate_models_of(s, run), seeds = seeds_of(s, c), n = 0;
     ses_ablate_cell *x = ses_ablate_cell_at(s, run, column);
     double *all = ses_alloc_array(models * seeds, sizeof *all, e);
     x->value = all ? ses_arena_array(&s->mem, models * seeds, sizeof *x->value, e) : NULL;

@@ -142,10 +142,6 @@ char **ses_compress_split(const char *line, size_t n, ses_err *e);
 const char *ses_compress_step_end(const char *line); /* end of the line */
 bool ses_compress_original(const ses_compress *z, ses_buf *out, ses_err *e);
 
-/* compress_child.c: in a new child process: a signal ends it when this process, `parent`, has ended (Linux).
- * Else a killed parent would leave children that hold its lock. */
-void ses_compress_follow_parent(int parent, int signal);
-
 /* compress_make.c: makes the models, --jobs at a time; *stopped: by a signal. */
 bool ses_compress_make(ses_compress *z, bool *stopped, ses_err *e);
 

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "cli/compress/score_drop.h"
+#include "cli/jobs/child_process.h"
 #include "cli/ladder/ladder.h"
 #include "cli/train/train_monitor.h"
 #include "compress_timing.h"
@@ -66,7 +67,7 @@ static bool start(const ses_compress *z, size_t candidate, child_fn *fn, child *
     if (!c->pid) {
         result own = { 0 };
         close(fd[0]);
-        ses_compress_follow_parent((int)parent, SIGKILL);
+        ses_child_follow_parent((int)parent, SIGKILL);
         fn(z, candidate, &own);
         _exit(write(fd[1], &own, sizeof own) == (ssize_t)sizeof own ? 0 : 1);
     }
