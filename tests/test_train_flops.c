@@ -1,4 +1,4 @@
-/* FLOPs, energy and price of training runs: every objective reports FLOPs; those of a language model are
+/* FLOPs, energy and price of training runs: every objective reports FLOPs; a language model is
  * compared with a formula; lanes, resume and recomputation. */
 #define _POSIX_C_SOURCE 200809L
 #include "pretrain_fixture.h"
@@ -9,7 +9,7 @@ typedef struct outcome {
     ses_run_end end;
     ses_training_stats stats;
     int64_t vocab;
-    double flops, energy_wh, energy_kwh, price, seconds; /* of the results; NaN: not there */
+    double flops, energy_wh, energy_kwh, price, seconds; /* results; NaN: missing */
 } outcome;
 
 static double number(const ses_json *x, const char *key)

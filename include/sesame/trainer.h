@@ -124,7 +124,7 @@ typedef struct ses_step_result {
     double grad_norm, lr; /* if updated; the norm before clipping */
     int64_t tokens, sequences;
     double epoch; /* epochs done, with fraction */
-    double flops; /* of the models: forward and backward passes */
+    double flops; /* forward and backward passes of the models */
 } ses_step_result;
 
 /* Makes a trainer and its optimizers. Creates and locks dir if set; it does not read checkpoints, see

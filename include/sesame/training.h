@@ -131,7 +131,7 @@ typedef struct ses_training_stats {
     double joules, gpu_joules;          /* gpu_joules: part of joules; 0: no GPU, or not measured */
     bool energy_is_measured;            /* the CPU's part; false: estimated */
     char energy_source[256];            /* counters read, the reason for an estimate or for a missing GPU */
-    double flops;                       /* of the models, all updates: see ses_train_state */
+    double flops;                       /* FLOPs of the models in all updates: see ses_train_state */
     double price;                       /* NaN: none is set */
 } ses_training_stats;
 

@@ -548,7 +548,7 @@ typedef enum {
     SES_SCORES_LABELED_TWICE, /* the same in two directions */
     SES_SCORES_TOKENS,        /* all tokens, whatever the axis is */
     SES_SCORES_TOKENS_TWICE
-} ses_score_rows;
+} ses_head_rows;
 
 typedef struct ses_head {
     const char *name, *description; /* "masked-lm"; a description for messages */
@@ -559,7 +559,7 @@ typedef struct ses_head {
     bool is_lm;            /* scores are over the vocabulary and may be requested by row */
     bool has_exits;        /* classifiers after inner layers may do its work: early exits */
     bool shifts_labels;    /* row t is scored with the label of token t + 1 */
-    ses_score_rows scores;
+    ses_head_rows scores;
     int64_t (*class_count)(const ses_config *c); /* number of label values; 0: positions in a sequence */
     void (*add)(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token);
     void (*run)(const ses_head_params *h, const ses_head_use *use, ses_forward_ctx *p, const ses_state *at);

@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/number_text.h"
 #include "comm/comm_impl.h"
-#include "hub/card.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -363,7 +362,7 @@ void ses_run_log_put_results(const ses_run_log *l, ses_json_writer *out)
     if (l->resumed_update) ses_json_member_int(out, "train_resumed_step", l->resumed_update);
 }
 
-void ses_run_log_put_card(const ses_run_log *l, ses_buf *b)
+void ses_run_log_put_card(const ses_run_log *l, ses_buf *b, void (*put_cell)(ses_buf *b, const char *s))
 {
     char energy[SES_ENERGY_TEXT], flops[SES_NUMBER_TEXT];
     double price = ses_energy_price(&l->energy, &l->options.energy, l->seconds);
@@ -371,7 +370,7 @@ void ses_run_log_put_card(const ses_run_log *l, ses_buf *b)
     if (l->trainer && ses_trainer_state(l->trainer)->flops > 0)
         ses_buf_appendf(b, "| FLOPs | %s |\n", ses_flops_text(flops, ses_trainer_state(l->trainer)->flops));
     ses_buf_puts(b, "| energy | ");
-    ses_card_put_cell(b, ses_energy_text(energy, &l->energy, &l->options.energy));
+    put_cell(b, ses_energy_text(energy, &l->energy, &l->options.energy));
     ses_buf_puts(b, " |\n");
     if (!isnan(price)) ses_buf_appendf(b, "| price | %.4g |\n", price);
 }

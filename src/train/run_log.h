@@ -84,8 +84,9 @@ bool ses_run_log_share(ses_run_log *l, ses_err *e);
 double ses_run_log_train_loss(const ses_run_log *l); /* mean over updates, after close; NaN: none */
 /* The figures after close; zeros and a NaN loss of a zeroed log. */
 ses_training_stats ses_run_log_stats(const ses_run_log *l);
-/* After close: rows of a model card, "| time | 4.2 s |": time, FLOPs, energy, price. */
-void ses_run_log_put_card(const ses_run_log *l, ses_buf *b);
+/* After close: rows of a model card, "| time | 4.2 s |": time, FLOPs, energy, price. put_cell: escapes a
+ * cell. */
+void ses_run_log_put_card(const ses_run_log *l, ses_buf *b, void (*put_cell)(ses_buf *b, const char *s));
 /* After close: members with the names transformers uses (epoch, train_loss, train_runtime, ...); none of a
  * zeroed log. */
 void ses_run_log_put_results(const ses_run_log *l, ses_json_writer *out);

@@ -155,7 +155,7 @@ static void put_matrix(ses_buf *b, const ses_finetune *f)
 
 static void put_cost(ses_buf *b, const ses_finetune *f)
 {
-    ses_run_log_put_card(&f->log, b);
+    ses_run_log_put_card(&f->log, b, ses_card_put_cell);
     if (f->o.command) ses_buf_appendf(b, "\n```\n%s\n```\n", f->o.command);
 }
 

@@ -64,7 +64,7 @@ const char *ses_energy_text(char buf[SES_ENERGY_TEXT], const ses_energy *x, cons
 const char *ses_watt_hours_text(char buf[SES_WATT_HOURS_TEXT], double joules);
 double ses_energy_kwh(const ses_energy *x);
 double ses_energy_co2(const ses_energy *x, const ses_energy_args *a); /* kg */
-/* Price of a computation of so many seconds; NaN: none is set. */
+/* Price of a computation that took `seconds`; NaN: no price is set. */
 double ses_energy_price(const ses_energy *x, const ses_energy_args *a, double seconds);
 /* Writes members train_energy_kwh, train_energy_wh, train_co2_kg, train_energy_source, of a measured GPU
  * train_energy_cpu_kwh and train_energy_gpu_kwh, and train_price if a price is set. */

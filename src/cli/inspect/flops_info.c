@@ -74,9 +74,9 @@ static const char *const kind_name[SES_FLOP_KINDS] = {
     [SES_FLOP_ATTENTION] = "attention", [SES_FLOP_OTHER] = "elementwise", [SES_FLOP_HEAD] = "heads",
 };
 
-/* What is printed. */
+/* The printed numbers. */
 typedef struct counts {
-    ses_flops forward; /* of a text, generator included */
+    ses_flops forward; /* one text, generator included */
     int64_t length, parameters;
     const char *class;
 } counts;
@@ -92,7 +92,7 @@ static ses_json_doc *open_config(const char *name, ses_err *e)
 
 static bool predicts_tokens(const ses_class *c)
 {
-    ses_score_rows rows = c->head[0].head ? c->head[0].head->scores : SES_SCORES_BY_AXIS;
+    ses_head_rows rows = c->head[0].head ? c->head[0].head->scores : SES_SCORES_BY_AXIS;
     return rows == SES_SCORES_LABELED || rows == SES_SCORES_LABELED_TWICE;
 }
 

@@ -21,7 +21,7 @@ extern const ses_opt_table ses_flops_options; /* fills a ses_flops_args */
 bool ses_flops_info_print(const char *name, const ses_flops_args *a, bool json, const ses_term *t,
                           ses_err *e);
 
-/* FLOPs of a forward pass per token of a text of so many tokens. */
+/* FLOPs of a forward pass per token, for a text of `length` tokens. */
 double ses_flops_per_token(const ses_model *m, int64_t length);
 
 #endif

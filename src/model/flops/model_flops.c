@@ -34,6 +34,16 @@ static int stack_of(const ses_model *m, const char *name)
     return is_encoder_decoder(m) && !strncmp(name, "decoder.", 8);
 }
 
+/* The projection of distances in the attention of a permutation LM. */
+static bool is_distance_projection(const ses_stack *k, const char *name)
+{
+    static const char *const others[] = { ".query", ".key", ".value", ".out", ".norm", "bias", ".segment" };
+    if (!k->c->xl.permutation_lm || !has(name, ".attn.")) return false;
+    for (size_t i = 0; i < SES_LEN(others); i++)
+        if (has(name, others[i])) return false;
+    return true;
+}
+
 /* How often a token is multiplied with a weight of its stack. */
 static double uses_of(const ses_stack *k, const char *name)
 {
@@ -42,7 +52,7 @@ static double uses_of(const ses_stack *k, const char *name)
     if (has(name, "chars.table")) return (double)c->chars.per_word;
     if (sscanf(name, "chars.conv.%d", &filter) == 1 && filter >= 0 && filter < c->chars.filters)
         return (double)(c->chars.per_word - c->chars.size[filter] + 1);
-    if (has(name, ".attn.place")) return 2; /* distances to the left and to the right (XLNet) */
+    if (is_distance_projection(k, name)) return 2; /* distances to the left and to the right */
     if (has(name, "layer.") && k->n_unique) return (double)k->depth / (double)k->n_unique;
     return 1;
 }
@@ -66,7 +76,9 @@ static bool is_distance_table(const ses_stack *k, const ses_tensor *t)
 /* The tokens that are multiplied with a parameter. */
 static ses_flops_unit unit_of(const ses_model *m, const char *name)
 {
-    bool memory = has(name, ".cross.key") || has(name, ".cross.value");
+    bool memory = has(name, ".cross.key") || has(name, ".cross.value") || has(name, ".cross.kv") ||
+                  has(name, "decoder.attn.key");
+    if (m->c.disentangled.enabled && has(name, ".rel.")) return SES_UNIT_DISTANCE;
     if (has(name, "char_rnn.") || has(name, "embed.token.byte")) return SES_UNIT_CHAR;
     return stack_of(m, name) && !memory ? SES_UNIT_TARGET : SES_UNIT_TOKEN;
 }
@@ -75,7 +87,7 @@ static ses_flops_unit unit_of(const ses_model *m, const char *name)
 static bool in_query_stream(const ses_stack *k, const char *name)
 {
     return k->c->xl.permutation_lm && has(name, "layer.") && !has(name, ".key") && !has(name, ".value") &&
-           !has(name, ".place");
+           !is_distance_projection(k, name);
 }
 
 /* A vector: the gain of a norm, whose bias is included, or a bias. */
@@ -113,8 +125,8 @@ static void add_param(const counter *k, const ses_param *p)
     if (in_query_stream(s, p->name)) put(k, SES_UNIT_PREDICTED, kind, flops);
 }
 
-/* Products of a (query, key) pair in units of the width of all heads: scores and weighted values, and scores by
- * distance. */
+/* Products of a (query, key) pair, for each column of the heads: scores, weighted values, scores by distance.
+ */
 static double pair_products(const ses_config *c)
 {
     double n = 4;
@@ -140,6 +152,14 @@ static double head_size(const ses_stack *k)
     return c->attention.head_size ? (double)c->attention.head_size : (double)c->hidden / (double)k->heads;
 }
 
+/* Projections of the table of distances by the layer's own weights (DeBERTa-v2). */
+static void add_shared_projections(const counter *k, const ses_config *c, const ses_layer *l)
+{
+    if (!c->disentangled.enabled || !c->disentangled.share_att_key) return;
+    if (c->disentangled.c2p) put(k, SES_UNIT_DISTANCE, SES_FLOP_WEIGHT, 2 * elements(l->self.key.w));
+    if (c->disentangled.p2c) put(k, SES_UNIT_DISTANCE, SES_FLOP_WEIGHT, 2 * elements(l->self.query.w));
+}
+
 static void add_layer(const counter *k, const ses_stack *s, int which, int64_t i)
 {
     const ses_config *c = s->c;
@@ -151,6 +171,7 @@ static void add_layer(const counter *k, const ses_stack *s, int which, int64_t i
                                                                             : l->window ? SES_UNIT_WINDOW_PAIR
                                                                                         : SES_UNIT_PAIR;
     if (l->window) k->r->window = l->window;
+    add_shared_projections(k, c, l);
     double other = 2 * hidden * (1 + dropout) + (ACTIVATION + (c->ffn.gated || c->ffn.fused_gate)) * ffn;
     put(k, pair, SES_FLOP_ATTENTION, pair_products(c) * heads * size);
     put(k, pair, SES_FLOP_OTHER, score_flops(c) * heads);
@@ -172,6 +193,9 @@ static void add_stack(const counter *k, int which)
     const ses_stack *s = &k->m->stack[which];
     const ses_config *c = s->c;
     ses_flops_unit token = which ? SES_UNIT_TARGET : SES_UNIT_TOKEN;
+    if (c->disentangled.enabled)
+        k->r->distances = 2 * (c->disentangled.buckets > 0 ? c->disentangled.buckets
+                                                           : c->disentangled.max_relative_positions);
     double rate = c->dropout.embed < 0 ? c->dropout.hidden : c->dropout.embed,
            width = s->embed_norm.gain ? elements(s->embed_norm.gain) : (double)c->hidden;
     if (rate > 0) put(k, token, SES_FLOP_EMBED, DROPOUT * width);
@@ -265,7 +289,14 @@ static double windowed(const ses_model *m, double length)
     return length * (keys < length ? keys : length);
 }
 
-/* Rows that a head scores, of texts with so many tokens, and so many labels of the head. */
+/* Distances between the tokens of texts of at most this length. */
+static double distances(const ses_model *m, double length)
+{
+    double n = 2 * length - 1, most = (double)m->flops.distances;
+    return n < most ? n : most;
+}
+
+/* Rows that a head scores; labels: number of its labeled tokens. */
 static double head_rows(const ses_head_use *use, double seqs, double tokens, double labels)
 {
     switch (use->head->scores) {
@@ -293,6 +324,7 @@ ses_flops_units ses_model_flops_units(const ses_model *m, double seqs, double le
                                  [SES_UNIT_CROSS_PAIR] = decoder ? seqs * target * length : 0,
                                  [SES_UNIT_PREDICTED] = permuted ? seqs * target : 0,
                                  [SES_UNIT_PREDICTED_PAIR] = permuted ? seqs * target * length : 0,
+                                 [SES_UNIT_DISTANCE] = distances(m, length),
                                  [SES_UNIT_SEQUENCE] = seqs } };
     for (size_t i = 0; i < SES_LEN(m->class->head) && m->class->head[i].head; i++)
         u.n[SES_UNIT_HEAD + i] = head_rows(&m->class->head[i], seqs, seqs * read, seqs * labeled);
@@ -315,7 +347,7 @@ static void add_pairs(const ses_model *m, const ses_forward_ctx *p, ses_flops_un
     u->n[SES_UNIT_TARGET_PAIR] += (double)(p->target_shift * p->target.tokens);
 }
 
-/* Rows of language model scores: labeled ones, or those that the request reads. */
+/* Rows of language model scores: labeled tokens, or the rows of the request. */
 static double scored_rows(const ses_head_use *use, const ses_forward_ctx *p, double tokens)
 {
     if (ses_head_labels(use, p->batch)) return (double)ses_head_predictions(use, p->batch);
@@ -331,6 +363,7 @@ ses_flops_units ses_model_flops_pass(const ses_model *m, const ses_forward_ctx *
            tokens = is_encoder_decoder(m) || permuted ? target : (double)p->in.tokens;
     u.n[SES_UNIT_TOKEN] = (double)p->in.tokens;
     u.n[permuted ? SES_UNIT_PREDICTED : SES_UNIT_TARGET] = target;
+    u.n[SES_UNIT_DISTANCE] = distances(m, (double)p->in.max_seqlen);
     add_pairs(m, p, &u);
     if (m->c.pooler.present) u.n[SES_UNIT_SEQUENCE] = seqs;
     if (m->exits.loss != SES_EXITS_KEEP) u.n[SES_UNIT_EXIT] = seqs;

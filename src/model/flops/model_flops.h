@@ -5,13 +5,13 @@
  *   - all tokens of a text attend to all of its tokens, also in causal models;
  *   - elementwise: dropout 4, layer norm 5, activation 8, softmax 5 per number;
  *   - the vocabulary projection is computed for labeled tokens only;
- *   - the backward pass takes as many FLOPs as the forward pass, so a training step takes 2 forward passes, or 3
+ *   - the backward pass takes as many FLOPs as the forward pass: a training step takes 2 forward passes, or 3
  *     if it recomputes activations.
- * What the counter does not cover: character filters read all positions of a word; the cell of a recurrent layer
+ * Rules beyond that counter: character filters read all positions of a word; the cell of a recurrent layer
  * takes 5 per gate; an adaptive softmax counts as a whole one.
  *
- * Counts are linear in a few numbers of a batch (ses_flops_units), so a model computes its rates once, when it is
- * declared. Values only: nothing to free. Rates are read-only, so all threads may read them. */
+ * Counts are linear in a few numbers of a batch (ses_flops_units): a model computes its rates once, when it
+ * is declared. Values only: nothing to free. Rates are read-only, so all threads may read them. */
 #ifndef SES_MODEL_FLOPS_H
 #define SES_MODEL_FLOPS_H
 
@@ -31,7 +31,7 @@ typedef struct ses_flops {
     double kind[SES_FLOP_KINDS];
 } ses_flops;
 
-/* What the FLOPs of a pass are proportional to. */
+/* Numbers of a batch; the FLOPs of a pass are linear in them. */
 typedef enum {
     SES_UNIT_TOKEN,          /* tokens of the first stack */
     SES_UNIT_PAIR,           /* their (query, key) pairs in layers with full attention */
@@ -41,6 +41,7 @@ typedef enum {
     SES_UNIT_CROSS_PAIR,     /* pairs of a target and a source token */
     SES_UNIT_PREDICTED,      /* positions of the query stream (permutation LM) */
     SES_UNIT_PREDICTED_PAIR, /* and their pairs with tokens */
+    SES_UNIT_DISTANCE,       /* distances of tokens that occur, in the whole pass (DeBERTa) */
     SES_UNIT_SEQUENCE,
     SES_UNIT_EXIT, /* sequences whose inner classifiers are computed */
     SES_UNIT_CHAR, /* bytes of words (taggers) */
@@ -54,9 +55,10 @@ typedef struct ses_flops_units {
 
 typedef struct ses_flops_rates {
     double rate[SES_UNITS][SES_FLOP_KINDS];
-    int64_t window; /* of the layers with a window; 0: none */
-    double sampled_head
-        [SES_MAX_OUTPUT_HEADS]; /* of a row in training, with a sampled softmax; 0: the whole one */
+    int64_t distances; /* most distances that a table has; 0: none are counted */
+    int64_t window;    /* window of local layers; 0: none */
+    /* FLOPs of a row in training, with a sampled softmax; 0: the whole softmax */
+    double sampled_head[SES_MAX_OUTPUT_HEADS];
 } ses_flops_rates;
 
 /* Sets m->flops; the parameters are declared. */
@@ -71,7 +73,7 @@ ses_flops_units ses_model_flops_pass(const ses_model *m, const ses_forward_ctx *
 
 /* The FLOPs of a forward pass. train: a sampled softmax is used if the model has one. */
 ses_flops ses_model_flops(const ses_model *m, const ses_flops_units *u, bool train);
-double ses_flops_sum(const ses_flops *f); /* of all kinds */
+double ses_flops_sum(const ses_flops *f); /* sum of all kinds */
 /* The FLOPs of the layers alone: weights, attention, elementwise. */
 double ses_flops_layers(const ses_flops *f);
 
