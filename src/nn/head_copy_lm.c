@@ -1,5 +1,5 @@
-/* LM head with a copy mechanism (ELECTRA's All-Tokens MLM, Clark et al. 2020): for each input token, one logit
- * for the probability D that it is copied; p(v) = D (v == token) + (1 - D) softmax(v). The softmax is that of
+/* LM head with a copy mechanism (ELECTRA's All-Tokens MLM, Clark et al. 2020): each input token has a logit
+ * of the probability D that it is copied; p(v) = D (v == token) + (1 - D) softmax(v), with the softmax of
  * masked LM. */
 #include "nn.h"
 

@@ -122,7 +122,7 @@ void ses_linear_loss_backward(const ses_node *n)
     if (!chunk) return;
     ses_dst dx = ses_grad(n, 0), dw = ses_grad(n, 1);
     ses_dst db = ses_grad_zeroed(n, 2);
-    const ses_real *weight = copies(n) ? n->saved[ROWS] + 2 * all : NULL; /* of each row's cross entropy */
+    const ses_real *weight = copies(n) ? n->saved[ROWS] + 2 * all : NULL;
     if (weight)
         n->k->copy_bwd(n->exec, ses_grad(n, SES_LINEAR_LOSS_COPY), n->out->grad, n->saved[LOSS], weight,
                        n->in[SES_LINEAR_LOSS_COPY]->f, label, all);

@@ -1,5 +1,5 @@
 /* Recurrent layers: parameters with PyTorch's names, one direction or both. */
-#include "nn.h"
+#include "nn/nn.h"
 
 #include <stdio.h>
 

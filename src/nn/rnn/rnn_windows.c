@@ -1,7 +1,7 @@
 /* Truncated backpropagation through time: the state is carried over windows of a sequence, but gradients do
  * not pass from a window to the previous one. A window continues the sequences that are longer than all
  * windows before it. Its values equal the values of one long pass. */
-#include "nn.h"
+#include "nn/nn.h"
 
 #include <string.h>
 

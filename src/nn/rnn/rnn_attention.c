@@ -1,6 +1,6 @@
 /* Attention of a recurrent decoder over the encoder's states: dot product or general (Luong et al. 2015), or
  * additive (Bahdanau et al. 2015). One head; ses_attention computes the softmax and the sum. */
-#include "nn.h"
+#include "nn/nn.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 #define SES_OP_TAPE_IMPL_H
 
 #include "base/arena.h"
-#include "op.h"
+#include "op/op.h"
 
 struct ses_tape {
     ses_device *dev;
