@@ -1,12 +1,12 @@
 #!/bin/sh
 # The tables of docs/TABLES.md: small models that repeat published comparisons.
 #     sh docs/recipes/tables.sh [TABLE...]
-# TABLES: masking formats batch steps bert-tasks sizes electra generator flops span distil xlnet tlm labels bart t5; default: all.
+# TABLES: data (tokenizers and token files only) masking formats batch steps bert-tasks sizes electra generator flops span distil xlnet tlm labels bart t5; default: all.
 # Run it from the source folder, which has the data sets in data/ (a link is enough). Everything is written to tables/, also the
 # tokenizers and token files that the recipes table-*.json name; each table has a folder with ablate.md, ablate.json and plots.
 # Finished jobs are skipped, so the same command resumes after an interruption; runs that occur in several tables are trained once.
 # Variables: SESAME (build/sesame), DEVICE (cuda), DTYPE, JOBS at a time (16 on a GPU, else 1), CORPUS (data/pretrain-corpus/corpus.txt.xz),
-# VALID, BYTES of the corpus (64000000), OPTIONS: further options of ablate, as --set steps=20 --set tune.train-size=100 --seeds 1.
+# VALID, BYTES of the corpus (36000000), OPTIONS: further options of ablate, as --set steps=20 --set tune.train-size=100 --seeds 1.
 set -eu
 sesame=${SESAME:-build/sesame} data=data out=tables
 export SESAME_DEVICE="${DEVICE:-cuda}"
@@ -23,7 +23,8 @@ absent() { [ ! -e "$out/$1" ]; }
 # The first BYTES of the corpus, in whole documents.
 make_text() {
     absent corpus.txt || return 0
-    text "$corpus" | awk -v most="${BYTES:-64000000}" '{ n += length($0) + 1; print } n > most && !NF { exit }' >$out/corpus.part || :
+    text "$corpus" | LC_ALL=C awk -v most="${BYTES:-36000000}" '{ n += length($0) + 1; print } n > most && !NF { exit }' >$out/corpus.part
+    [ -s $out/corpus.part ]
     mv $out/corpus.part $out/corpus.txt
 }
 
@@ -142,6 +143,7 @@ labels() {
 
 for table; do
     case $table in
+    data) make_word; make_byte; make_qa; make_pairs; continue ;;
     bart | t5) make_byte; make_qa ;;
     tlm) make_pairs ;;
     *) make_word; make_qa ;;
@@ -149,16 +151,16 @@ for table; do
     case $table in
     formats) share masking/dynamic formats/full-sentences tasks ;;
     batch) share masking/dynamic batch/64-sequences tasks ;;
-    steps) share masking/dynamic steps/6000-updates tasks ;;
-    bert-tasks) share formats/segment-pairs--NSP 'bert-tasks/BERT-(NSP)' ;;
+    steps) share masking/dynamic steps/4000-updates tasks ;;
+    bert-tasks) share formats/segment-pairs--NSP 'bert-tasks/BERT-(NSP)' tasks ;;
     sizes) share masking/dynamic sizes/4-layers-of-256 tasks ;;
-    electra) share masking/dynamic electra/BERT ;;
+    electra) share masking/dynamic electra/BERT tasks ;;
     generator) share electra/ELECTRA generator/generator-of-64 tasks ;;
     flops)
-        share electra/BERT flops/MLM--6000-updates tasks
-        share electra/ELECTRA flops/ELECTRA--6000-updates tasks
-        share steps/1500-updates flops/MLM--1500-updates
-        share steps/3000-updates flops/MLM--3000-updates
+        share electra/BERT flops/MLM--4000-updates tasks
+        share electra/ELECTRA flops/ELECTRA--4000-updates tasks
+        share steps/1000-updates flops/MLM--1000-updates
+        share steps/2000-updates flops/MLM--2000-updates
         ;;
     span)
         share formats/segment-pairs--NSP span/subword-tokens tasks
