@@ -103,7 +103,10 @@ ok "of all kinds" test "$(grep -c '^\[.*times as fast' "$tmp/err")" -ge 6
 
 ok "a rule" exits 0 full -o "$tmp/card" --methods exits+exit:1 --max-drop 100
 if grep -q '"chosen": "exits+exit:1"' "$tmp/card/compress.json"; then # it leaves at the first of two layers
-    ok "in the usage" grep -q "^sesame text-classification .* --exit entropy:1\$" "$tmp/card/model/README.md"
+    ok "in the card" grep -q "by the rule entropy:1 of config.json" "$tmp/card/model/README.md"
+    ok "in the folder" grep -q '"rule": "entropy:1"' "$tmp/card/model/config.json"
+    ok "which predicts so" exits 0 "$sesame" text-classification -m "$tmp/card/model" --json 'it was good .'
+    ok "after one layer" out_has '"layers": 1}'
     ok "transformers reads it" grep -q 'from transformers' "$tmp/card/model/README.md"
 fi
 

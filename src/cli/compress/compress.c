@@ -106,7 +106,8 @@ static bool read_model(ses_compress *z, ses_err *e)
         const ses_head *other = z->task->lm_head ? z->task->lm_head : z->task->other_head;
         char *base = ses_model_base_dir(z->model, NULL, NULL);
         z->is_new = z->task->head && !has_head(class, z->task->head) && !has_head(class, other);
-        z->is_stored_smaller = (base && strcmp(base, z->model) != 0) || ses_json_get(config, "quantization_config");
+        z->is_stored_smaller =
+            (base && strcmp(base, z->model) != 0) || ses_json_get(config, "quantization_config");
         z->layers = count_layers(d, config);
         z->teaches_scores = has_scores(d, z->task->head);
         ses_free(base);
@@ -201,8 +202,8 @@ static bool run(ses_compress *z, bool *stopped, ses_err *e)
 {
     ses_dir_lock *lock = lock_output(z, e);
     if (!lock) return false;
-    bool ok = open_candidates(z, e) && ses_compress_hold_out(z, e) && (z->a->resume || ses_compress_write_json(z, e)) &&
-              ses_compress_make(z, stopped, e);
+    bool ok = open_candidates(z, e) && ses_compress_hold_out(z, e) &&
+              (z->a->resume || ses_compress_write_json(z, e)) && ses_compress_make(z, stopped, e);
     if (ok && !*stopped && z->candidate[0].state == SES_CANDIDATE_FAILED)
         ok = ses_fail(e, SES_EARG, "%s: %s", z->model, z->candidate[0].reason);
     bool measures = !*stopped && !z->a->make_only;

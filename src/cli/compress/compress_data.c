@@ -178,10 +178,10 @@ static bool split_squad(const ses_compress *z, size_t n_examples, bool writes, s
     parts p = { .n_examples = n_examples };
     ses_json_doc *doc = ses_json_load(z->a->train, MAX_JSON, e);
     const ses_json *root = doc ? ses_json_root(doc) : NULL;
-    bool ok = doc && find_paragraphs(ses_json_get(root, "data"), (uint64_t)z->a->seed, &p, e) &&
-              choose(&p, z->a->train, e) &&
-              (!writes ||
-               (write_squad(z->train, root, &p, false, e) && write_squad(z->eval, root, &p, true, e)));
+    bool ok =
+        doc && find_paragraphs(ses_json_get(root, "data"), (uint64_t)z->a->seed, &p, e) &&
+        choose(&p, z->a->train, e) &&
+        (!writes || (write_squad(z->train, root, &p, false, e) && write_squad(z->eval, root, &p, true, e)));
     ses_free(p.record);
     ses_json_free(doc);
     return ok;
@@ -199,9 +199,9 @@ static bool split_lines(const ses_compress *z, const ses_examples *all, bool wri
 static bool split(const ses_compress *z, bool writes, ses_err *e)
 {
     ses_examples *all = ses_data_open(&z->train_spec, z->a->train, NULL, e);
-    bool ok = all && (z->train_spec.format == SES_DATA_SQUAD
-                          ? split_squad(z, ses_examples_count(all), writes, e)
-                          : split_lines(z, all, writes, e));
+    bool ok =
+        all && (z->train_spec.format == SES_DATA_SQUAD ? split_squad(z, ses_examples_count(all), writes, e)
+                                                       : split_lines(z, all, writes, e));
     ses_examples_free(all);
     return ok;
 }
