@@ -15,8 +15,8 @@ prune="--heads 0.5 --ffn 0.5 --multiple 4 --data $tmp/train.tsv --task classify"
     ok "exits" exits 0 "$sesame" finetune --model "$tmp/plain" $tune --exits frozen --epochs 4 -o "$tmp/open"
 }
 ok "with a rule" exits 0 "$sesame" convert "$tmp/open" "$tmp/exits" --exit-rule entropy:0.95
-ok "sparse" exits 0 "$sesame" quantize "$tmp/plain" "$tmp/sparse" --dtype int8 --sparse 0.5
-ok "zeros" above "$(sed -n 's/.*zero blocks *\([0-9.]*\).*/\1/p' "$tmp/out" | head -1)" 0
+ok "sparse" exits 0 "$sesame" quantize "$tmp/plain" "$tmp/sparse" --dtype int8 --sparse 0.5 --json
+ok "zeros" above "$(score zero_blocks "$tmp/out")" 0.5
 for x in pruned factorized exits; do
     ok "$x in int8" exits 0 "$sesame" quantize "$tmp/$x" "$tmp/$x-int8" --dtype int8
 done

@@ -20,7 +20,7 @@
  * way is measured again: see ses_compress_read_candidate. */
 static const char *const IRRELEVANT = "methods|output|by|max-drop|budget|device|isa|texts|rounds|threads";
 
-static const double ENDING_SECONDS = 15; /* of a stopped run */
+static const double ENDING_SECONDS = 15; /* a stopped run may take so long to end */
 
 /* ---- task and model ---- */
 
