@@ -5,6 +5,7 @@
 #define SES_NN_CONFIG_H
 
 #include "base/labels/tag_scheme.h"
+#include "sesame/exits.h"
 #include "sesame/ops.h"
 
 /* Sizes and widths of character filters are bounded by the number of inputs of an op (SES_MAX_IN). */
@@ -341,6 +342,8 @@ typedef struct ses_config {
         int64_t n;
         uint64_t layers[SES_MAX_LAYERS / 64]; /* bit i: after i layers */
         bool linear;                          /* without a dense layer before the scores */
+        bool has_rule;                        /* "rule": of predictions that name none */
+        ses_exit_policy rule;
     } exits;
 
     /* Token classification with a CRF over the labels; scheme: which steps are never decoded. */

@@ -15,6 +15,7 @@
 
 #include "cli/train/predictor_args.h"
 #include "sesame/finetune.h"
+#include "tune/finetune_data.h"
 
 typedef enum { SES_BY_LATENCY, SES_BY_SIZE, SES_BY_MEMORY, SES_BY_ENERGY } ses_compress_measure;
 const char *ses_compress_measure_name(int by); /* as --by has it */
@@ -100,6 +101,7 @@ typedef struct ses_compress {
     bool holds_out;              /* they are parts of --data */
     size_t n_held_out;
     const struct ses_finetune_task *task;
+    ses_data_spec train_spec, eval_spec; /* how the files are read */
     const char *metric;
     bool lower_is_better, in_percent;
     int64_t layers;         /* layers of the model */
@@ -130,7 +132,9 @@ bool ses_compress_add_chain(ses_compress *z, const char *chain, size_t n, size_t
 /* compress_data.c */
 /* Sets output, train and eval. */
 bool ses_compress_choose_files(ses_compress *z, ses_err *e);
-/* Without --eval: writes the two parts of --data. The folder exists. */
+/* Without --eval: whether --data can be split into two parts. Writes nothing. */
+bool ses_compress_check_hold_out(const ses_compress *z, ses_err *e);
+/* Without --eval: writes these parts. The folder exists. */
 bool ses_compress_hold_out(ses_compress *z, ses_err *e);
 
 /* compress_steps.c */
