@@ -38,6 +38,18 @@ const char *ses_model_default(const char *task);
 
 /* ---- opening ---- */
 
+/* The choices of `adapter` after "none", in the order of their numbers: KIND(NUMBER, name) is a kind of
+ * adapter, CHOICE(NUMBER, name) another choice. auto is the kind of an adapter folder's adapter, else none. */
+#define SES_ADAPTER_LIST(KIND, CHOICE) \
+    KIND(LORA, lora)                   \
+    CHOICE(AUTO, auto)                 \
+    KIND(IA3, ia3)                     \
+    KIND(BITFIT, bitfit)               \
+    KIND(PROMPT, prompt)               \
+    KIND(PTUNING, ptuning)             \
+    KIND(PREFIX, prefix)               \
+    KIND(BOTTLENECK, bottleneck)
+
 /* A new adapter: a small set of parameters, trained while the model stays frozen. */
 typedef struct ses_adapter_options {
     /* LoRA (Hu et al. 2021) */
