@@ -139,6 +139,23 @@ static void test_gpu(void)
     ses_json_writer_free(w);
 }
 
+/* A GPU without a counter: the mean of two samples of its power, 100 W and 300 W, times the time. */
+static void test_gpu_power(void)
+{
+    ses_energy_meter m;
+    set_gpu("0000:65:00.0 0 3 100000");
+    ses_energy_meter_start(&m, &gpu);
+    CHECK(near(m.watts, 100));
+    m.gpu_read -= 20; /* 20 seconds ago */
+    set_gpu("0000:65:00.0 0 3 300000");
+    ses_energy_meter_update(&m);
+    CHECK(fabs(m.gpu_joules - 4000) < 200 && near(m.watts, 300));
+    m.gpu_joules = 4000, m.gpu_read -= 10;
+    ses_energy x = ses_energy_meter_stop(&m, 0);
+    CHECK(x.gpu == SES_GPU_MEASURED && fabs(x.gpu_joules - 7000) < 300);
+    CHECK(strstr(x.source, "; NVML: GPU 0000:65:00.0, samples of its power"));
+}
+
 /* The reason is stated, and only the CPU is counted. */
 static void check_missing(const ses_energy_sources *s, const char *start, const char *stop,
                           const char *reason)
@@ -215,6 +232,7 @@ int main(int argc, char **argv)
     test_estimate();
     test_unreadable();
     test_gpu();
+    test_gpu_power();
     test_gpu_missing();
     set_gpu("0000:65:00.0 7000 0");
     test_gpu_by_name(argv[0]);

@@ -16,6 +16,7 @@
 
 static const double MEMORY_WATTS = 0.3725; /* per GiB, as Green Algorithms */
 static const double MIN_INTERVAL = 10;     /* seconds between two readings of the counters */
+static const double POWER_INTERVAL = 5;    /* seconds between two samples of a GPU's power */
 
 double ses_cpu_seconds(void)
 {
@@ -109,7 +110,10 @@ void ses_energy_meter_start(ses_energy_meter *m, const ses_energy_sources *sourc
     if (!m->n && !*m->unreadable)
         snprintf(m->unreadable, sizeof m->unreadable, "the machine has no RAPL counters");
     if (*m->unreadable) m->n = 0; /* a subset of the counters would be misleading */
-    if (uses_gpu(m)) read_gpu(m, &m->gpu_start);
+    if (uses_gpu(m) && !read_gpu(m, &m->gpu_start)) {
+        m->gpu_read = ses_seconds();
+        ses_nvml_power(sources->nvml, sources->gpu, &m->watts);
+    }
     m->wall = m->read = ses_seconds();
     m->cpu = ses_cpu_seconds();
 }
@@ -129,9 +133,20 @@ static void read_all(ses_energy_meter *m)
     }
 }
 
+/* Adds the energy since the last sample of the GPU's power: the mean of both times the interval. */
+static bool sample_power(ses_energy_meter *m)
+{
+    double now = ses_seconds(), watts;
+    if (!ses_nvml_power(m->sources.nvml, m->sources.gpu, &watts)) return false;
+    m->gpu_joules += (m->watts + watts) / 2 * (now - m->gpu_read);
+    m->watts = watts, m->gpu_read = now;
+    return true;
+}
+
 void ses_energy_meter_update(ses_energy_meter *m)
 {
     double now = ses_seconds();
+    if (m->watts > 0 && now - m->gpu_read >= POWER_INTERVAL) sample_power(m);
     if (!m->n || now - m->read < MIN_INTERVAL) return;
     m->read = now;
     read_all(m);
@@ -141,7 +156,9 @@ static void add_gpu(ses_energy_meter *m, ses_energy *x)
 {
     double now = 0;
     size_t used = strlen(x->source);
-    bool ok = !*m->gpu_unreadable && read_gpu(m, &now);
+    bool sampled = m->watts > 0 && sample_power(m),
+         ok = sampled || (!*m->gpu_unreadable && read_gpu(m, &now));
+    if (sampled) now = m->gpu_joules, m->gpu_start = 0;
     if (ok && now < m->gpu_start) {
         ok = false;
         snprintf(m->gpu_unreadable, sizeof m->gpu_unreadable, "its counter was reset");
@@ -150,7 +167,8 @@ static void add_gpu(ses_energy_meter *m, ses_energy *x)
     if (ok) {
         x->gpu_joules = now - m->gpu_start;
         x->joules += x->gpu_joules;
-        snprintf(x->source + used, sizeof x->source - used, "; NVML: GPU %s", m->sources.gpu);
+        snprintf(x->source + used, sizeof x->source - used, "; NVML: GPU %s%s", m->sources.gpu,
+                 sampled ? ", samples of its power" : "");
     } else {
         snprintf(x->source + used, sizeof x->source - used, "; the GPU is not included: %s",
                  m->gpu_unreadable);

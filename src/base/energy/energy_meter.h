@@ -4,9 +4,9 @@
  * They count the whole processor, other processes included. Otherwise estimated as in Lannelongue, Grealey
  * and Inouye 2021 ("Green Algorithms"):
  *     energy = CPU time * watts per core + time * memory in GiB * 0.3725 W
- * without cooling and other overhead of a computing center. GPU: measured by NVML (base/nvml_energy.h), else
- * not included, with the reason in `source`. CO2 = energy * grams per kWh. Values only: nothing to free. A
- * meter belongs to one thread. */
+ * without cooling and other overhead of a computing center. GPU: measured by NVML (base/nvml_energy.h): its
+ * counter, or samples of its power; else not included, with the reason in `source`. CO2 = energy * grams per
+ * kWh. Values only: nothing to free. A meter belongs to one thread. */
 #ifndef SES_BASE_ENERGY_METER_H
 #define SES_BASE_ENERGY_METER_H
 
@@ -47,6 +47,8 @@ typedef struct ses_energy_meter {
     ses_energy_sources sources;
     double gpu_start; /* joules of the GPU's counter at the start */
     char gpu_unreadable[96];
+    /* a GPU without a counter: last sample of its power, taken at gpu_read; 0: none */
+    double watts, gpu_read, gpu_joules;
 } ses_energy_meter;
 
 void ses_energy_meter_start(ses_energy_meter *m, const ses_energy_sources *s);
