@@ -372,8 +372,8 @@ static bool select_parts(ses_ablate *s, ses_err *e)
     return true;
 }
 
-/* --set KEY=VALUE as an object: "tune." begins options of fine-tuning, others are of pretraining. Several values
- * of one key are an array. */
+/* --set KEY=VALUE as an object: "tune." begins options of fine-tuning, others are of pretraining. Several
+ * values of one key are an array. */
 static ses_json_doc *read_settings(const ses_opt_list *set, bool tune, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);

@@ -123,7 +123,8 @@ static ses_json_doc *load_results(const ses_ablate *s, const ses_ablate_job *j, 
     return d;
 }
 
-static ses_json_doc *make_record(const ses_ablate_job *j, const ses_json *results, ses_err *e)
+static ses_json_doc *make_record(const ses_ablate *s, const ses_ablate_job *j, const ses_json *results,
+                                 ses_err *e)
 {
     double x;
     ses_json_writer *w = ses_json_writer_new(2, e);
@@ -131,6 +132,7 @@ static ses_json_doc *make_record(const ses_ablate_job *j, const ses_json *result
     ses_json_begin_object(w);
     put_arguments(j, w);
     ses_json_member_real(w, "seconds", j->seconds);
+    ses_json_member_int(w, "at_once", s->a->jobs); /* jobs that shared the machine */
     ses_json_member_object(w, "results");
     for (size_t i = 0; i < ses_json_len(results); i++) {
         const ses_json *v = ses_json_at(results, i);
@@ -190,7 +192,7 @@ static void remove_models(const ses_ablate *s, const ses_ablate_job *j)
 bool ses_ablate_finish_job(ses_ablate *s, ses_ablate_job *j, ses_err *e)
 {
     ses_json_doc *results = load_results(s, j, e);
-    j->record = results ? make_record(j, ses_json_root(results), e) : NULL;
+    j->record = results ? make_record(s, j, ses_json_root(results), e) : NULL;
     ses_json_free(results);
     bool ok = j->record && check_score(s, j, e);
     ses_json_writer *w = ok ? ses_json_writer_new(2, e) : NULL;

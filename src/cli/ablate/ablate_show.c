@@ -205,6 +205,17 @@ static void put_failures(const ses_ablate *s, ses_report *r)
     if (n > SHOWN) ses_report_note(r, "%zu more jobs have failed: see ablate.json.", n - SHOWN);
 }
 
+/* The most jobs at a time while a pretraining run was measured. */
+static int64_t most_at_once(const ses_ablate *s)
+{
+    int64_t most = 1, n;
+    for (size_t i = 0; i < s->n_jobs; i++)
+        if (s->job[i].record && ses_json_int(ses_json_get(ses_json_root(s->job[i].record), "at_once"), &n) &&
+            n > most)
+            most = n;
+    return most;
+}
+
 static void put_notes(const ses_ablate *s, ses_report *r)
 {
     bool tunes = false;
@@ -221,6 +232,12 @@ static void put_notes(const ses_ablate *s, ses_report *r)
             "model (Student's t). It has no noise of pretraining: \"pretrain-seeds\" measures it.",
             s->a->confidence, s->n_seeds);
     if (s->n_averaged > 1) ses_report_note(r, "mean: of %zu tasks with the same seed.", s->n_averaged);
+    if (most_at_once(s) > 1)
+        ses_report_note(r,
+                        "Up to %" PRId64
+                        " jobs ran at a time: their times are longer than alone, and a measured "
+                        "energy contains that of the others.",
+                        most_at_once(s));
     if (s->source) ses_report_note(r, "Published numbers: %s", s->source);
     put_failures(s, r);
 }
