@@ -124,16 +124,17 @@ static bool count_detected(ses_tape *t, const replaced_batch *g, const ses_tenso
     return ok || (ses_tape_ok(t, e), false);
 }
 
-/* The token with the largest D (v == token) + (1 - D) softmax(y)[v]. */
+/* The token with the largest D (v == token) + (1 - D) softmax(y)[v]; if D >= 1/2, the input token. */
 static int32_t best_or_copy(const ses_real *y, int64_t V, double copy_logit, int32_t token)
 {
     int64_t best = 0;
     double sum = 0;
+    if (copy_logit >= 0) return token;
     for (int64_t v = 1; v < V; v++)
         if (y[v] > y[best]) best = v;
-    for (int64_t v = 0; v < V; v++) sum += exp((double)y[v] - (double)y[best]);
-    double of_token = exp(copy_logit) + exp((double)y[token] - (double)y[best]) / sum; /* over 1 - D */
-    return of_token >= 1 / sum ? token : (int32_t)best;
+    for (int64_t v = 0; v < V && best != token; v++) sum += exp((double)y[v] - (double)y[best]);
+    double of_token = exp(copy_logit) * sum + exp((double)y[token] - (double)y[best]); /* times p(best) */
+    return best == token || of_token >= 1 ? token : (int32_t)best;
 }
 
 /* Adds accuracy, the fraction of replaced tokens that are restored, and the mean probability of copying.
