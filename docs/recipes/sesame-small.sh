@@ -22,7 +22,7 @@
 # A quick trial on two cores:
 #     DEVICE=cpu TIME=1m AGAIN_TIME=1m GPT_TIME=1m BATCH=1024 sh docs/recipes/sesame-small.sh sample.txt sample.txt /tmp/try
 # One round with Muon, in which a sixteenth of the batches predicts the next token, and short sequences at the end:
-#     PARTS=encoder TIME=18m OPTIMIZER=muon LR=2e-3 DECAY=0.1 OBJECTIVE=mlm:15,ntp:1 LENGTH=128:0.7,512:0.15,128:0.1,32:0.05 \
+#     PARTS=encoder TIME=18m OPTIMIZER=muon EXTRA="--muon-ratio 4" OBJECTIVE=mlm:15,ntp:1 LENGTH=128:0.7,512:0.15,128:0.1,32:0.05 \
 #         sh docs/recipes/sesame-small.sh corpus.txt valid.txt OUT
 set -eu
 corpus=$1 valid=$2 out=$3
