@@ -1,7 +1,7 @@
 #!/bin/sh
 # The tables of docs/TABLES.md: small models that repeat published comparisons.
 #     sh docs/recipes/tables.sh [TABLE...]
-# TABLES: data (tokenizers and token files only), report (put the results into docs/TABLES.md), masking formats batch steps bert-tasks sizes electra generator flops span distil xlnet tlm labels bart t5; default: all.
+# TABLES: data (tokenizers and token files only), report (put the results into docs/TABLES.md), masking formats batch steps bert-tasks sizes ner electra generator flops span distil xlnet tlm labels bart t5; default: all.
 # Run it from the source folder, which has the data sets in data/ (a link is enough). Everything is written to tables/, also the
 # tokenizers and token files that the recipes table-*.json name; each table has a folder with ablate.md, ablate.json and plots.
 # Finished jobs are skipped, so the same command resumes after an interruption; runs that occur in several tables are trained once.
@@ -12,7 +12,7 @@ sesame=${SESAME:-build/sesame} data=data out=tables
 export SESAME_DEVICE="${DEVICE:-cuda}"
 case $SESAME_DEVICE in cuda*) dtype=${DTYPE:-bf16} jobs=${JOBS:-16} ;; *) dtype=${DTYPE:-f32} jobs=${JOBS:-1} ;; esac
 corpus=${CORPUS:-$data/pretrain-corpus/corpus.txt.xz} valid=${VALID:-$data/pretrain-corpus/valid.txt.xz}
-[ $# -gt 0 ] || set -- masking formats batch steps bert-tasks sizes electra generator flops span distil xlnet tlm labels bart t5
+[ $# -gt 0 ] || set -- masking formats batch steps bert-tasks sizes ner electra generator flops span distil xlnet tlm labels bart t5
 mkdir -p $out
 
 text() { case $1 in *.xz) xz -dc "$1" ;; *) cat "$1" ;; esac; }
@@ -161,6 +161,7 @@ for table; do
     data) make_word; make_byte; make_qa; make_pairs; continue ;;
     bart | t5) make_byte; make_qa ;;
     tlm) make_pairs ;;
+    ner) ;;
     *) make_word; make_qa ;;
     esac
     case $table in
