@@ -1,7 +1,7 @@
 #!/bin/sh
 # The tables of docs/TABLES.md: small models that repeat published comparisons.
 #     sh docs/recipes/tables.sh [TABLE...]
-# TABLES: data (tokenizers and token files only) masking formats batch steps bert-tasks sizes electra generator flops span distil xlnet tlm labels bart t5; default: all.
+# TABLES: data (tokenizers and token files only), report (put the results into docs/TABLES.md), masking formats batch steps bert-tasks sizes ner electra generator flops span distil xlnet tlm labels bart t5; default: all.
 # Run it from the source folder, which has the data sets in data/ (a link is enough). Everything is written to tables/, also the
 # tokenizers and token files that the recipes table-*.json name; each table has a folder with ablate.md, ablate.json and plots.
 # Finished jobs are skipped, so the same command resumes after an interruption; runs that occur in several tables are trained once.
@@ -12,7 +12,7 @@ sesame=${SESAME:-build/sesame} data=data out=tables
 export SESAME_DEVICE="${DEVICE:-cuda}"
 case $SESAME_DEVICE in cuda*) dtype=${DTYPE:-bf16} jobs=${JOBS:-16} ;; *) dtype=${DTYPE:-f32} jobs=${JOBS:-1} ;; esac
 corpus=${CORPUS:-$data/pretrain-corpus/corpus.txt.xz} valid=${VALID:-$data/pretrain-corpus/valid.txt.xz}
-[ $# -gt 0 ] || set -- masking formats batch steps bert-tasks sizes electra generator flops span distil xlnet tlm labels bart t5
+[ $# -gt 0 ] || set -- masking formats batch steps bert-tasks sizes ner electra generator flops span distil xlnet tlm labels bart t5
 mkdir -p $out
 
 text() { case $1 in *.xz) xz -dc "$1" ;; *) cat "$1" ;; esac; }
@@ -141,11 +141,27 @@ labels() {
     done
 }
 
+# Puts the tables of ablate.md between the marks of docs/TABLES.md, without the list of intervals.
+report() {
+    for md in $out/*/ablate.md; do
+        name=$(basename "$(dirname "$md")")
+        grep -q "^<!-- $name: begin -->" docs/TABLES.md || continue
+        awk '/^\| column, run/ { skip = 1 } !NF { skip = 0 } /^#/ || skip { next } { print }' "$md" | cat -s >$out/report.part
+        awk -v name="$name" -v from=$out/report.part '
+            $0 == "<!-- " name ": end -->" { hidden = 0 }
+            !hidden { print }
+            $0 == "<!-- " name ": begin -->" { hidden = 1; while ((getline line < from) > 0) print line }' docs/TABLES.md >$out/TABLES.md
+        cp $out/TABLES.md docs/TABLES.md
+    done
+}
+
 for table; do
     case $table in
+    report) report; continue ;;
     data) make_word; make_byte; make_qa; make_pairs; continue ;;
     bart | t5) make_byte; make_qa ;;
     tlm) make_pairs ;;
+    ner) ;;
     *) make_word; make_qa ;;
     esac
     case $table in
@@ -166,18 +182,12 @@ for table; do
         share formats/segment-pairs--NSP span/subword-tokens tasks
         share masking/spans span/geometric-spans--one-sequence tasks
         ;;
-    distil) [ -e $out/sizes/8-layers-of-256/job.json ] || ablate sizes ;;
+    distil) share sizes/8-layers-of-256 distil/teacher--8-layers tasks ;;
     xlnet) share masking/dynamic xlnet/BERT tasks ;;
     labels)
         [ -e $out/masking/dynamic/job.json ] || ablate masking
         labels
         continue
-        ;;
-    tlm)
-        [ -e $out/en-de/all_results.json ] ||
-            "$sesame" pretrain --corpus $out/en.ids --corpus $out/de.ids --eval $out/both-valid.ids --tokenizer $out/en-de.json \
-                --config docs/recipes/tables-bert.json --length 64 --packing doc --tokens-per-batch 4096 --steps "${START_STEPS:-3000}" --lr 1e-3 \
-                --dtype "$dtype" --eval-every -1 --save-every -1 --overwrite -o $out/en-de -q
         ;;
     esac
     ablate "$table"
