@@ -3,11 +3,10 @@ seeds.
 
 Usage: python3 -P few_shot.py setfit|setfit-twin|pet|finetune MODEL TRAIN EVAL [--option VALUE]; prints the accuracy on EVAL,
 with the head of a file (--head) and with that of transformers. MODEL is a folder for transformers (setfit: for
-sentence-transformers), TRAIN and EVAL are tables with the columns text and label; SEED in TRAIN and --head is replaced by each of --seeds. Weights, optimizer, schedule and losses are those of
-Sesame: the order of the examples, dropout, masked tokens and pairs are drawn otherwise. `sesame finetune --steps 1`
-writes the head that a seed begins with, because the first update of a warmup has a learning rate of 0. setfit needs the
-packages setfit, sentence-transformers and datasets; setfit-twin, its algorithm, and the others need torch, transformers and
-safetensors."""
+sentence-transformers), TRAIN and EVAL are tables with the columns text and label. SEED in the names of files: a seed of --seeds.
+Weights, optimizer, schedule and losses are the same as in Sesame; examples, dropout, masked tokens and pairs have another order. `sesame finetune --steps 1` writes the first head of a seed: the first update of a warmup has a learning rate
+of 0. setfit needs the packages setfit, sentence-transformers and datasets; setfit-twin, its algorithm, and the others need
+torch, transformers and safetensors."""
 import argparse
 import csv
 import json

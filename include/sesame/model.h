@@ -39,7 +39,7 @@ const char *ses_model_default(const char *task);
 /* ---- opening ---- */
 
 /* The choices of `adapter` after "none", in the order of their numbers: KIND(NUMBER, name) is a kind of
- * adapter, CHOICE(NUMBER, name) another choice. auto is the kind of an adapter folder's adapter, else none. */
+ * adapter, CHOICE(NUMBER, name) another choice. auto: the kind of an adapter folder's adapter, else none. */
 #define SES_ADAPTER_LIST(KIND, CHOICE) \
     KIND(LORA, lora)                   \
     CHOICE(AUTO, auto)                 \

@@ -99,8 +99,8 @@ bool ses_curve_run_cells(ses_curve *v, bool *stopped, ses_err *e);
 
 /* curve_choice.c */
 ses_curve_point ses_curve_point_of(const ses_curve *v, size_t size, size_t method);
-/* The cheapest method whose paired difference to the best mean has an interval that contains 0, among those
- * with the scores of all seeds. */
+/* The cheapest method whose paired difference to the best mean has an interval that contains 0. Methods
+ * without the scores of all seeds are left out. */
 ses_curve_choice ses_curve_choose(const ses_curve *v, size_t size);
 
 /* curve_show.c */

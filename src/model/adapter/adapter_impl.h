@@ -1,7 +1,7 @@
 /* Adapters: small sets of parameters that change a model. Each kind is a ses_adapter_desc in its own file,
- * listed in SES_ADAPTER_LIST (sesame/model.h). adapter.c opens them and connects them to a model, adapter_targets.c selects dense
- * layers by name, adapter_files.c reads and writes adapter_config.json. Ownership: an adapter belongs to its
- * model. Threads: as sesame/model.h. */
+ * listed in SES_ADAPTER_LIST (sesame/model.h). adapter.c opens them and connects them to a model,
+ * adapter_targets.c selects dense layers by name, adapter_files.c reads and writes adapter_config.json.
+ * Ownership: an adapter belongs to its model. Threads: as sesame/model.h. */
 #ifndef SES_MODEL_ADAPTER_H
 #define SES_MODEL_ADAPTER_H
 
@@ -31,7 +31,7 @@ typedef struct ses_adapter_desc {
     const char *name, *title; /* "lora", "LoRA" */
     const char *settings;     /* options of fine-tuning that it has, '|' between; NULL: none */
     const char *python;       /* code that adds it to `base`, a model of transformers; NULL: none */
-    int64_t projection;       /* of a new adapter that sets none */
+    int64_t projection;       /* width of the hidden layers, unless a new adapter sets it; 0: none */
     const char *peft_type;    /* "LORA" in adapter_config.json */
     const char *prefix;       /* before transformers' names in the file */
     /* files of tensors, each also under its name in PyTorch's format; the first must exist. The second has
