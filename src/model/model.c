@@ -101,9 +101,9 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     if (adapter_head && !ses_adapter_end(m->adapter, m, e)) return false;
     if (n) m->choice = m->c.custom_head.choice;
     if (m->c.custom_head.scalar_mix && n)
-        m->scalar_mix = ses_scalar_mix_add(m->store, m->stack[has_decoder(m)].depth + 1);
+        m->scalar_mix = ses_scalar_mix_add(m->store, "own.mix.", m->stack[has_decoder(m)].depth + 1);
     else if (m->choice.n && m->choice.combine == SES_COMBINE_MIX)
-        m->scalar_mix = ses_scalar_mix_add(m->store, m->choice.n);
+        m->scalar_mix = ses_scalar_mix_add(m->store, "own.mix.", m->choice.n);
     if (!ses_layer_choice_check(&m->c, m->stack[has_decoder(m)].depth, e)) return false;
     for (size_t i = 0; i < n; i++) use[i].head->add(&m->head[i], m->store, &m->c, projection);
     if (!ses_model_add_exits(m, e)) return false;

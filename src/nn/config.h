@@ -9,6 +9,7 @@
 #include "sesame/ops.h"
 
 /* Sizes and widths of character filters are bounded by the number of inputs of an op (SES_MAX_IN). */
+enum { SES_MAX_VECTOR_MIXES = 8 };
 enum { SES_MAX_FILTERS = 10, SES_MAX_FILTER_SIZE = 10, SES_MAX_HIGHWAYS = 8 };
 enum { SES_MAX_LAYERS = 1024, SES_MAX_CLUSTERS = 8, SES_MAX_CUSTOM_LAYERS = 4, SES_MAX_LAYER_CHOICE = 64 };
 
@@ -225,6 +226,12 @@ typedef struct ses_config {
         int64_t window;         /* words that a hidden vector reads */
         int64_t conv_width;     /* outputs of the convolution */
         int64_t distance_width; /* columns of the vector of the distance from the word to be labeled */
+        /* Columns of the vectors that are layers of a model, side by side: a learned weighted sum replaces
+         * them. In the order of columns. */
+        struct {
+            int64_t column, layers, size;
+        } mix[SES_MAX_VECTOR_MIXES];
+        int64_t n_mix;
     } tagger;
 
     /* Recurrent layers. */

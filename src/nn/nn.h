@@ -463,7 +463,8 @@ ses_tensor *ses_dropout_types(ses_forward_ctx *p, const ses_seqs *q, ses_tensor 
 typedef struct ses_scalar_mix {
     ses_tensor *weight, *gain; /* [n], [1]; NULL: none */
 } ses_scalar_mix;
-ses_scalar_mix ses_scalar_mix_add(ses_store *s, int64_t n);
+/* Parameters named prefix + "weight", "gain". */
+ses_scalar_mix ses_scalar_mix_add(ses_store *s, const char *prefix, int64_t n);
 ses_tensor *ses_scalar_mix_run(const ses_scalar_mix *m, ses_tape *t, ses_tensor *const *h, int64_t n);
 
 /* Heads on chosen layers (config.custom_head.choice). */
