@@ -139,6 +139,14 @@ labels() {
         "$sesame" curve --task sst2 --train $data/glue/SST-2/train.tsv --eval $data/glue/SST-2/dev.tsv --model $out/$m --methods finetune \
             --set finetune:lr=3e-4 --sizes "${SIZES:-64,256,1024,4096,16384}" --seeds 3 --batch-size 32 --jobs "$jobs" -o "$to" $resume -q ${CURVE_OPTIONS:-}
     done
+    # One table of the four curves.
+    for m in lstm untrained-lstm masking-dynamic untrained-bert; do
+        awk -v m=$m '/"size":/ { size = $2 + 0 } /"mean":/ { mean = 100 * $2 } /"high":/ { print m, size, mean, 100 * $2 - mean }' $out/labels/$m/curve.json
+    done | awk '!($2 in at) { at[$2] = ++n; size[n] = $2 } { cell[$1, $2] = sprintf("%.2f \302\261 %.2f", $3, $4) }
+        END { print "# Labels\n\n| labels | LSTM | LSTM, random weights | Transformer | Transformer, random weights |\n|---:|---:|---:|---:|---:|"
+              for (i = 1; i <= n; i++)
+                  print "| " size[i] " | " cell["lstm", size[i]] " | " cell["untrained-lstm", size[i]] " | " cell["masking-dynamic", size[i]] " | " \
+                      cell["untrained-bert", size[i]] " |" }' >$out/labels/ablate.md
 }
 
 # Puts the tables of ablate.md between the marks of docs/TABLES.md, without the list of intervals.
