@@ -66,23 +66,23 @@ make_qa() {
     mv $out/qa.part $out/qa.json
 }
 
-# Multi30k: each language alone, one caption a document; pairs of captions; captions with the topic of the English one, for a
-# classifier that has English labels only; captions with their translation and another one.
+# Multi30k: each language alone, one caption a document; pairs of captions; captions with the topic of the English one, if it has one,
+# for a classifier that has English labels only; captions with their translation and another one.
 topics() { # ENGLISH TEXTS
     paste "$1" "$2" | awk -F '\t' 'BEGIN { print "text\tlabel" } {
-        e = tolower($1); label = "other"
+        e = tolower($1); label = ""
         if (e ~ /(^| )dogs?( |,|\.|$)/) label = "dog"
         else if (e ~ /(^| )(boys?|girls?|child|children|kids?|baby|toddler)( |,|\.|$)/) label = "child"
         else if (e ~ /(^| )(people|group|crowd)( |,|\.|$)/) label = "people"
         else if (e ~ /(^| )(woman|women|lady)( |,|\.|$)/) label = "woman"
         else if (e ~ /(^| )(man|men|guys?)( |,|\.|$)/) label = "man"
-        gsub(/"/, "", $2); print $2 "\t" label }'
+        if (label != "") { gsub(/"/, "", $2); print $2 "\t" label } }'
 }
 make_pairs() {
     m=$data/multi30k
     absent en-de.json || return 0
     cat $m/train.en $m/train.de >$out/en-de.txt
-    "$sesame" train-tokenizer -q --type wordpiece --lowercase --vocab-size 8192 -o $out/en-de.part $out/en-de.txt
+    "$sesame" train-tokenizer -q --overwrite --type wordpiece --lowercase --vocab-size 8192 -o $out/en-de.part $out/en-de.txt
     for l in en de; do
         sed G $m/train.$l >$out/$l.txt
         sed G $m/val.$l >$out/$l-valid.txt
@@ -91,7 +91,7 @@ make_pairs() {
     paste -d '\n' $m/train.en $m/train.de /dev/null >$out/pairs.txt
     paste -d '\n' $m/val.en $m/val.de /dev/null >$out/pairs-valid.txt
     for n in en de pairs pairs-valid both-valid; do
-        "$sesame" corpus build -q --tokenizer $out/en-de.part -o $out/$n.ids $out/$n.txt >/dev/null
+        "$sesame" corpus build -q --overwrite --tokenizer $out/en-de.part -o $out/$n.ids $out/$n.txt >/dev/null
     done
     topics $m/train.en $m/train.en >$out/topics-en.tsv
     topics $m/test_2016_flickr.en $m/test_2016_flickr.en >$out/topics-en-test.tsv
