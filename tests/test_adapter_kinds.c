@@ -287,6 +287,40 @@ static void refuse_config(const char *from, const char *config, ses_device *dev,
     ses_dir_remove(dir, &e);
 }
 
+/* P-tuning by an LSTM: peft's files have the computed vectors alone. The adapter has its outputs, and is
+ * written with its config. */
+static void by_lstm(ses_device *dev)
+{
+    const char *adapter = KINDS "ptuning-lstm-bert/adapter";
+    ses_err e = { 0 };
+    run r = { 0 };
+    char path[96];
+    size_t n = 0;
+    CHECK_MSG(read_run(&r, KINDS "ptuning-lstm-bert/run.json", &e), "%s", e.msg);
+    ses_adapter_options any = { .kind = "lora" }; /* the folder has its own kind */
+    ses_model *m = ses_model_open(adapter, dev, NULL, &e);
+    double d = m ? logits_apart(m, dev, &r, &e) : INFINITY;
+    CHECK_MSG(d < 1e-5, "logits %g apart: %s", d, e.msg);
+    ses_model_free(m);
+    round_trip(adapter, dev);
+    m = ses_model_open(adapter, dev, &(ses_model_options){ .train = true, .adapter_options = &any }, &e);
+    snprintf(path, sizeof path, "%s/lstm", tmp);
+    CHECK_MSG(m && ses_model_save(m, path, NULL, &e), "%s", e.msg);
+    ses_model_free(m);
+    snprintf(path, sizeof path, "%s/lstm/adapter_config.json", tmp);
+    char *config = ses_file_read(path, 1 << 20, &n, &e);
+    CHECK(config && strstr(config, "\"encoder_reparameterization_type\": \"LSTM\"") &&
+          strstr(config, "\"encoder_hidden_size\": 6"));
+    ses_free(config);
+    snprintf(path, sizeof path, "%s/lstm", tmp);
+    ses_dir_remove(path, &e);
+    ses_json_free(r.doc);
+    refuse_config(adapter,
+                  "{\"peft_type\": \"P_TUNING\", \"num_virtual_tokens\": 3, "
+                  "\"encoder_reparameterization_type\": \"GRU\"}",
+                  dev, "\"encoder_reparameterization_type\" is \"GRU\", expected \"MLP\" or \"LSTM\"");
+}
+
 static void refusals(ses_device *dev)
 {
     refuse_pair(KINDS "prompt-bert/adapter", KINDS "prefix-bert/adapter", dev,
@@ -316,6 +350,7 @@ int main(void)
     if (!dev || !mkdtemp(tmp)) return 1;
     for (size_t i = 0; i < SES_LEN(cases); i++) one(&cases[i], dev);
     several(dev);
+    by_lstm(dev);
     refusals(dev);
     ses_dir_remove(tmp, &e);
     ses_device_free(dev);

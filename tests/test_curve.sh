@@ -77,6 +77,24 @@ ok "continue" exits 0 curve -o "$tmp/half" --methods finetune --sizes 32 --seeds
 ok "the same score" test "$(number score "$tmp/half/cells/finetune,size=32,seed=42.json")" = "$(number score "$tmp/whole/cells/finetune,size=32,seed=42.json")"
 [ $code = 0 ] || ok "the model is kept" test -s "$tmp/half/cells/finetune,size=32,seed=42/model.safetensors"
 
+# Interrupted in the second seed: a method without all seeds is not recommended. Nobody else may overwrite a curve that runs.
+seeds() { curve -o "$tmp/seeds" --methods nb,finetune --sizes 32 --seeds 2 --least-updates 300 "$@"; }
+seeds >"$tmp/out.seeds" 2>&1 &
+pid=$!
+i=0
+while [ ! -e "$tmp/seeds/cells/finetune,size=32,seed=43/log.jsonl" ] && [ $i -lt 1200 ] && kill -0 $pid 2>/dev/null; do sleep 0.02; i=$((i + 1)); done
+kill -STOP $pid
+ok "a curve that runs" exits 3 seeds --overwrite
+ok "keeps its cells" test -s "$tmp/seeds/cells/finetune,size=32,seed=42.json"
+kill -CONT $pid
+kill -INT $pid
+wait $pid
+code=$?
+[ $code = 0 ] || ok "one seed is missing" grep -q '32 examples: 1 method without the scores of all 2 seeds is not compared' "$tmp/out.seeds"
+[ $code = 0 ] || ok "the other method" grep -q '^ *32  nb ' "$tmp/out.seeds"
+ok "and run" exits 0 seeds --resume
+ok "all are compared" sh -c "! grep -q 'is not compared' '$tmp/out'"
+
 # Several processes: the same scores.
 ok "one job" exits 0 curve -o "$tmp/one" --methods nb,logreg,head --sizes 4,8 --seeds 2
 ok "three jobs" exits 0 curve -o "$tmp/three" --methods nb,logreg,head --sizes 4,8 --seeds 2 --jobs 3

@@ -1,18 +1,23 @@
 """SetFit and PET by other libraries, to compare with `sesame finetune --method setfit|pet` on the same model, texts and
 seeds.
 
-Usage: python3 -P few_shot.py setfit|setfit-twin|pet|finetune MODEL TRAIN EVAL [--option VALUE]; prints the accuracy on EVAL.
-MODEL is a folder for transformers (setfit: for sentence-transformers), TRAIN and EVAL are tables with the columns text
-and label. setfit needs the packages setfit, sentence-transformers and datasets; setfit-twin, its algorithm, and the
-others need torch and transformers; setfit-twin also scikit-learn, if it is there."""
+Usage: python3 -P few_shot.py setfit|setfit-twin|pet|finetune MODEL TRAIN EVAL [--option VALUE]; prints the accuracy on EVAL,
+with the head of a file (--head) and with that of transformers. MODEL is a folder for transformers (setfit: for
+sentence-transformers), TRAIN and EVAL are tables with the columns text and label. SEED in the names of files: a seed of --seeds.
+Weights, optimizer, schedule and losses are the same as in Sesame; examples, dropout, masked tokens and pairs have another order. `sesame finetune --steps 1` writes the first head of a seed: the first update of a warmup has a learning rate
+of 0. setfit needs the packages setfit, sentence-transformers and datasets; setfit-twin, its algorithm, and the others need
+torch, transformers and safetensors."""
 import argparse
 import csv
 import json
+import math
 import random
 
 import torch
 import torch.nn.functional as F
-from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification, PreTrainedTokenizerFast
+from safetensors.torch import load_file
+from transformers import (AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification, PreTrainedTokenizerFast,
+                          get_linear_schedule_with_warmup)
 
 LENGTH = 128
 
@@ -58,8 +63,7 @@ def optimizer(model, steps, lr, warmup):
     plain = [p for n, p in model.named_parameters() if p.ndim < 2]
     matrices = [p for n, p in model.named_parameters() if p.ndim >= 2]
     o = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}], lr=lr)
-    w = int(warmup * steps + 0.5) if warmup < 1 else int(warmup)
-    s = torch.optim.lr_scheduler.LambdaLR(o, lambda k: (k + 1) / (w + 1) if k < w else max(0.0, (steps - k) / max(1, steps - w)))
+    s = get_linear_schedule_with_warmup(o, math.ceil(warmup * steps) if warmup < 1 else int(warmup), steps)
     return o, s
 
 
@@ -90,17 +94,22 @@ def predict(model, enc, rows, batch=64):
     return torch.cat(out)
 
 
-def classifier(a, enc, labels):
+def classifier(a, labels, head):
+    """A classifier with a new head: as transformers initializes it, or with the values of a file."""
     torch.manual_seed(a.seed)
-    return AutoModelForSequenceClassification.from_pretrained(a.model, num_labels=labels, dtype=torch.float32).to(a.device).train()
+    model = AutoModelForSequenceClassification.from_pretrained(a.model, num_labels=labels, dtype=torch.float32)
+    if head:
+        values = load_file(head.replace("SEED", str(a.seed)))
+        model.classifier.load_state_dict({k: values["classifier." + k] for k in ("weight", "bias")})
+    return model.to(a.device).train()
 
 
 def accuracy(scores, rows, labels):
     return (scores.argmax(1).cpu() == torch.tensor([labels.index(r["label"]) for r in rows])).float().mean().item()
 
 
-def finetune(a, enc, train, test, labels):
-    model = classifier(a, enc, len(labels))
+def finetune(a, enc, train, test, labels, head):
+    model = classifier(a, len(labels), head)
     x, y = [enc.plain(r["text"]) for r in train], [labels.index(r["label"]) for r in train]
     o, s = optimizer(model, a.steps, a.lr, a.warmup)
     for _, rows in zip(range(a.steps), epochs(random.Random(a.seed), len(x), a.batch_size)):
@@ -151,40 +160,45 @@ def member(a, enc, pattern, words, train, texts, labels):
     before = (score_all(x).argmax(1).cpu() == torch.tensor(y)).float().mean().item()
     o, s = optimizer(model, a.member_steps, a.lr, a.warmup)
     for _, rows in zip(range(a.member_steps), epochs(rng, len(x), a.batch_size)):
-        b = enc.batch([x[i] for i in rows])
-        loss = F.cross_entropy(scores(model(**b).logits, b["input_ids"]), torch.tensor([y[i] for i in rows], device=a.device))
         pairs = [masked(enc, *more[rng.randrange(len(more))], rng, model.config.vocab_size) for _ in rows]
-        b = enc.batch([p[0] for p in pairs])
-        want = torch.full_like(b["input_ids"], -100)
-        for i, p in enumerate(pairs):
-            want[i, :len(p[1])] = torch.tensor(p[1], device=a.device)
-        lm = F.cross_entropy(model(**b).logits.flatten(0, 1), want.flatten()) if (want >= 0).any() else 0.0
+        n = len(rows)
+        b = enc.batch([x[i] for i in rows] + [p[0] for p in pairs])
+        want = torch.tensor([p[1] + [-100] * (b["input_ids"].shape[1] - len(p[1])) for p in pairs], device=a.device)
+        logits = model(**b).logits
+        loss = F.cross_entropy(scores(logits[:n], b["input_ids"][:n]), torch.tensor([y[i] for i in rows], device=a.device))
+        lm = F.cross_entropy(logits[n:].flatten(0, 1), want.flatten()) if any(max(p[1]) >= 0 for p in pairs) else 0.0
         update(model, (1 - a.mlm_weight) * loss + a.mlm_weight * lm, o, s)
     return score_all([m[0] for m in more]), before
 
 
-def pet(a, enc, train, test, labels):
+def votes(a, enc, train, texts, labels):
+    """The mean scores of the texts by the models of all patterns."""
     with open(a.patterns, encoding="utf-8") as f:
         p = json.load(f)
     words = [[w] if isinstance(w, str) else w for w in (p["verbalizers"][l] for l in labels)]
-    texts = read(a.unlabeled)
     votes = [member(a, enc, pattern, words, train, texts, labels) for pattern in p["patterns"]]
     total = sum(w for _, w in votes)
-    mean = sum(v * (w / total if total else 1 / len(votes)) for v, w in votes)
-    model = classifier(a, enc, len(labels))
+    return sum(v * (w / total if total else 1 / len(votes)) for v, w in votes)
+
+
+def pet(a, enc, train, test, labels, head):
+    texts = read(a.unlabeled)
+    if a.votes is None:
+        a.votes = votes(a, enc, train, texts, labels)
+    model = classifier(a, len(labels), head)
     x = [enc.plain(r["text"]) for r in texts]
     steps = a.epochs * ((len(x) + a.batch_size - 1) // a.batch_size)
     o, s = optimizer(model, steps, a.lr, a.warmup)
     for _, rows in zip(range(steps), epochs(random.Random(a.seed), len(x), a.batch_size)):
         logits = model(**enc.batch([x[i] for i in rows])).logits
-        soft = F.softmax(mean[rows] / 2, -1)
+        soft = F.softmax(a.votes[rows] / 2, -1)
         update(model, F.kl_div(F.log_softmax(logits / 2, -1), soft, reduction="batchmean") * 4, o, s)
     return accuracy(predict(model, enc, [enc.plain(r["text"]) for r in test]), test, labels)
 
 
 # ---- SetFit ----
 
-def setfit(a, enc, train, test, labels):
+def setfit(a, enc, train, test, labels, _):
     from datasets import Dataset
     from sentence_transformers import SentenceTransformer
     from setfit import SetFitModel, Trainer, TrainingArguments
@@ -222,7 +236,7 @@ def fit_logistic(x, y, n):
     return scores
 
 
-def setfit_twin(a, enc, train, test, labels):
+def setfit_twin(a, enc, train, test, labels, _):
     torch.manual_seed(a.seed)
     rng = random.Random(a.seed)
     model = AutoModel.from_pretrained(a.model, dtype=torch.float32).to(a.device).train()
@@ -262,6 +276,7 @@ def main():
         p.add_argument(x)
     p.add_argument("--unlabeled")
     p.add_argument("--patterns")
+    p.add_argument("--head", help="safetensors file with the first values of classifier.weight and classifier.bias")
     p.add_argument("--device", default="cpu")
     p.add_argument("--seeds", default="42")
     for name, value in (("lr", 5e-5), ("warmup", 0.1), ("mlm-weight", 1e-4)):
@@ -274,7 +289,10 @@ def main():
     for seed in a.seeds.split(","):
         a.seed = int(seed)
         train = read(a.train.replace("SEED", seed))
-        print(a.method, seed, round(globals()[a.method.replace("-", "_")](a, enc, train, test, labels), 4), flush=True)
+        a.votes = None
+        for head in [a.head, None] if a.head and "setfit" not in a.method else [None]:
+            score = globals()[a.method.replace("-", "_")](a, enc, train, test, labels, head)
+            print(a.method, seed, "head of the file" if head else "own head", round(score, 4), flush=True)
 
 
 main()

@@ -116,20 +116,16 @@ typedef struct ses_finetune_task_options {
     const struct ses_few_shot *few_shot; /* set by `sesame finetune --method`; NULL: none */
 } ses_finetune_task_options;
 
+/* The choices of SES_ADAPTER_LIST (sesame/model.h). */
+#define SES_ADAPTER_NUMBER(number, name) SES_ADAPT_##number,
+#define SES_ADAPTER_NAME(number, name) "|" #name
 typedef enum {
     SES_ADAPT_NONE, /* all weights are trained; the adapter of an adapter folder is merged first */
-    SES_ADAPT_LORA, /* a new adapter, or the adapter of an adapter folder */
-    SES_ADAPT_AUTO, /* the kind of an adapter folder's adapter, else SES_ADAPT_NONE */
-    SES_ADAPT_IA3,
-    SES_ADAPT_BITFIT,
-    SES_ADAPT_PROMPT,
-    SES_ADAPT_PTUNING,
-    SES_ADAPT_PREFIX,
-    SES_ADAPT_BOTTLENECK,
-    SES_ADAPT_LAST = SES_ADAPT_BOTTLENECK
+    SES_ADAPTER_LIST(SES_ADAPTER_NUMBER, SES_ADAPTER_NUMBER) SES_ADAPT_END,
+    SES_ADAPT_LAST = SES_ADAPT_END - 1
 } ses_adapter_kind;
-/* The names of ses_adapter_kind. */
-#define SES_ADAPTER_KINDS "none|lora|auto|ia3|bitfit|prompt|ptuning|prefix|bottleneck"
+/* The names of ses_adapter_kind: "none|lora|...". */
+#define SES_ADAPTER_KINDS "none" SES_ADAPTER_LIST(SES_ADAPTER_NAME, SES_ADAPTER_NAME)
 
 typedef enum {
     SES_HEAD_DEFAULT, /* the model's own kind */

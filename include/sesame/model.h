@@ -38,6 +38,18 @@ const char *ses_model_default(const char *task);
 
 /* ---- opening ---- */
 
+/* The choices of `adapter` after "none", in the order of their numbers: KIND(NUMBER, name) is a kind of
+ * adapter, CHOICE(NUMBER, name) another choice. auto: the kind of an adapter folder's adapter, else none. */
+#define SES_ADAPTER_LIST(KIND, CHOICE) \
+    KIND(LORA, lora)                   \
+    CHOICE(AUTO, auto)                 \
+    KIND(IA3, ia3)                     \
+    KIND(BITFIT, bitfit)               \
+    KIND(PROMPT, prompt)               \
+    KIND(PTUNING, ptuning)             \
+    KIND(PREFIX, prefix)               \
+    KIND(BOTTLENECK, bottleneck)
+
 /* A new adapter: a small set of parameters, trained while the model stays frozen. */
 typedef struct ses_adapter_options {
     /* LoRA (Hu et al. 2021) */
@@ -153,7 +165,8 @@ typedef struct ses_config_patch {
     /* heads read these layers, not the last: 0 is the embeddings, -1 the last layer */
     int64_t layers[64];
     size_t n_layers;
-    const char *combine; /* "mean", "sum" or "concat"; NULL: mean. concat needs a head of the list above */
+    const char *combine; /* "mean", "sum", "concat" or "mix" (a learned weighted sum); NULL: mean.
+                            concat needs a head of the list above */
     bool causal;         /* causal attention; no effect on model types without this setting */
 } ses_config_patch;
 #define SES_CONFIG_PATCH_NONE                                      \

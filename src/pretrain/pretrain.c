@@ -410,7 +410,7 @@ static ses_run_log_options log_options(const ses_pretrain *p)
     return (ses_run_log_options){ .path = p->log,
                                   .append = r->resume,
                                   .tensorboard_dir = p->tensorboard,
-                                  .energy = { r->core_watts, r->co2_per_kwh },
+                                  .energy = ses_training_energy(r),
                                   .counters = { .gpu = ses_device_pci_bus_id(p->dev) },
                                   .before = p->resumed.before,
                                   .comm = r->comm,

@@ -3,7 +3,7 @@
 
 #include "base/opt_table.h"
 #include "base/str.h"
-#include "model/model_desc.h"
+#include "model/adapter/adapter_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static bool parse_sizes(const ses_transfer_options *o, ses_config_patch *c, ses_
 
 static bool parse_layers(const ses_transfer_options *o, ses_config_patch *c, ses_err *e)
 {
-    static const char *const combine[] = { "mean", "sum", "concat" };
+    static const char *const combine[] = { "mean", "sum", "concat", "mix" };
     c->combine = combine[o->combine];
     return !o->layers || ses_int_ranges_parse(o->layers, c->layers, SES_LEN(c->layers), &c->n_layers, e) ||
            ses_wrap(e, "layers");
@@ -59,9 +59,11 @@ static bool check_layers(const ses_transfer_options *o, ses_err *e)
     if (!o->layers && o->combine)
         return ses_fail(e, SES_EUSAGE, "combine has no effect without layers: name the layers, as 9-12");
     if (!o->layers) return true;
-    if (o->mix_layers) return ses_fail(e, SES_EUSAGE, "mix-layers reads all layers: layers does not apply");
+    if (o->mix_layers)
+        return ses_fail(e, SES_EUSAGE,
+                        "mix-layers reads all layers; for a weighted sum of some, use combine mix");
     if (!parse_layers(o, &c, e)) return false;
-    if (o->combine < SES_COMBINE_CONCAT || c.n_layers < 2 || o->head != SES_HEAD_DEFAULT) return true;
+    if (o->combine != SES_COMBINE_CONCAT || c.n_layers < 2 || o->head != SES_HEAD_DEFAULT) return true;
     return ses_fail(e, SES_EUSAGE,
                     "combine concat: concatenated layers are wider than the model's head: choose one with "
                     "head (linear, mlp1, mlp2, bilstm, bigru)");
@@ -92,20 +94,20 @@ static int kind_named(const char *name)
     return SES_ADAPT_NONE;
 }
 
+/* The description of a kind; NULL: none, auto. */
+static const ses_adapter_desc *desc_of(int kind)
+{
+    char name[32];
+    ses_string x = kind_name(kind);
+    snprintf(name, sizeof name, "%.*s", (int)x.n, x.p);
+    return ses_adapter_kind_named(name, NULL);
+}
+
 /* Whether a kind has an option. */
 static bool has_setting(int kind, const char *option)
 {
-    static const struct {
-        const char *name, *settings;
-    } of[] = {
-#define SES_ADAPTER(name, settings) { #name, settings },
-#include "model/adapter/adapters.def"
-#undef SES_ADAPTER
-    };
-    ses_string name = kind_name(kind);
-    for (size_t i = 0; i < SES_LEN(of); i++)
-        if (ses_equal(name.p, name.n, of[i].name)) return ses_list_has(of[i].settings, option);
-    return false;
+    const ses_adapter_desc *d = desc_of(kind);
+    return d && d->settings && ses_list_has(d->settings, option);
 }
 
 /* Settings of one kind of adapter, with another value than the default, need it. */
@@ -148,7 +150,6 @@ bool ses_transfer_check(const ses_transfer_options *o, const char *model, bool a
 
 const ses_adapter_options *ses_transfer_adapter(const ses_transfer_options *o, ses_transfer_adapter_of *a)
 {
-    enum { DEFAULT_PROJECTION = 128 };
     static const char *const placements[] = { "seq", "double", "parallel" };
     ses_string kind = kind_name(o->adapter);
     snprintf(a->kind, sizeof a->kind, "%.*s", (int)kind.n, kind.p);
@@ -161,8 +162,9 @@ const ses_adapter_options *ses_transfer_adapter(const ses_transfer_options *o, s
                                   .projection = o->projection,
                                   .reduction = o->reduction,
                                   .placement = placements[o->placement] };
-    if (o->adapter == SES_ADAPT_PTUNING && !a->o.projection) a->o.projection = DEFAULT_PROJECTION;
-    return ses_transfer_has_adapter(o) ? &a->o : NULL;
+    if (!ses_transfer_has_adapter(o)) return NULL;
+    if (!a->o.projection) a->o.projection = desc_of(o->adapter)->projection;
+    return &a->o;
 }
 
 bool ses_transfer_resolve(ses_transfer_options *o, const char *dir)
@@ -292,17 +294,14 @@ void ses_transfer_put_usage(const ses_transfer_options *o, const ses_model *m, s
 {
     put_custom_head(m, b);
     if (!ses_transfer_has_adapter(o)) return;
-    bool merges = o->adapter <= SES_ADAPT_BITFIT;
+    const ses_adapter_desc *d = desc_of(o->adapter);
     ses_buf_appendf(b, "\nThis folder is an adapter: `sesame` opens it directly%s.",
-                    merges ? ", `sesame convert` merges it into its base model" : "");
-    if (o->adapter != SES_ADAPT_BITFIT)
+                    d->merges ? ", `sesame convert` merges it into its base model" : "");
+    if (d->python)
         ses_buf_appendf(b,
                         " In Python:\n\n```python\nbase = transformers.%s.from_pretrained(BASE, "
                         "num_labels=%lld)\n%s\n```",
-                        ses_model_class_name(m), (long long)ses_model_label_count(m),
-                        o->adapter == SES_ADAPT_BOTTLENECK
-                            ? "adapters.init(base)\nbase.load_adapter(FOLDER, set_active=True)"
-                            : "model = peft.PeftModel.from_pretrained(base, FOLDER)");
+                        ses_model_class_name(m), (long long)ses_model_label_count(m), d->python);
     ses_buf_puts(b, "\n");
     if (ses_model_dtype(m) == SES_I8)
         ses_buf_puts(b,

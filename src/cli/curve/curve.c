@@ -15,7 +15,7 @@
 /* Options that do not change the result of a cell. */
 static const char *const IRRELEVANT = "sizes|methods|seeds|output|resume|overwrite|jobs|keep-models|"
                                       "confidence|json|threads|isa|device|core-watts|"
-                                      "co2-per-kwh";
+                                      "co2-per-kwh|price-per-hour|price-per-kwh";
 
 static bool read_data(ses_curve *v, ses_err *e)
 {
@@ -50,7 +50,8 @@ static bool describe(ses_curve *v, ses_err *e)
 
 /* ---- the folder ---- */
 
-static bool open_output(ses_curve *v, ses_err *e)
+/* May the folder be used? It exists afterwards. */
+static bool check_output(const ses_curve *v, ses_err *e)
 {
     const ses_curve_args *a = v->a;
     ses_result_folder f = { .dir = a->output,
@@ -61,10 +62,15 @@ static bool open_output(ses_curve *v, ses_err *e)
                             .ignored = IRRELEVANT,
                             .resume = a->resume,
                             .overwrite = a->overwrite };
-    if (!ses_result_folder_check(&f, e)) return false;
-    v->cells = ses_path_join(a->output, "cells", e);
+    return ses_result_folder_check(&f, e) && ses_dir_make(a->output, e);
+}
+
+/* The folder of the cells. Earlier ones are removed by the process that has locked the output folder only. */
+static bool open_cells(ses_curve *v, ses_err *e)
+{
+    v->cells = ses_path_join(v->a->output, "cells", e);
     if (!v->cells) return false;
-    if (a->overwrite && ses_path_is_dir(v->cells)) ses_dir_remove_all(v->cells, NULL);
+    if (v->a->overwrite && ses_path_is_dir(v->cells) && !ses_dir_remove_all(v->cells, e)) return false;
     return ses_dir_make(v->cells, e);
 }
 
@@ -74,10 +80,10 @@ static bool run(ses_curve *v, bool *stopped, ses_err *e)
 {
     v->n_seeds = (size_t)v->a->seeds;
     v->cell = ses_alloc_array(v->n_sizes * v->n_methods * v->n_seeds, sizeof *v->cell, e);
-    ses_dir_lock *lock = v->cell && open_output(v, e) ? ses_dir_lock_new(v->a->output, e) : NULL;
+    ses_dir_lock *lock = v->cell && check_output(v, e) ? ses_dir_lock_new(v->a->output, e) : NULL;
     if (!lock) return false;
-    bool ok = (v->a->resume || ses_curve_write_json(v, e)) && ses_curve_run_cells(v, stopped, e) &&
-              ses_curve_write_json(v, e) && ses_curve_show(v, e);
+    bool ok = open_cells(v, e) && (v->a->resume || ses_curve_write_json(v, e)) &&
+              ses_curve_run_cells(v, stopped, e) && ses_curve_write_json(v, e) && ses_curve_show(v, e);
     ses_dir_lock_free(lock);
     return ok;
 }

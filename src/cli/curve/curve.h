@@ -49,8 +49,9 @@ typedef struct ses_curve_point {
 
 /* The method to use for a size. */
 typedef struct ses_curve_choice {
-    size_t method, best; /* SIZE_MAX: no method has a score; best: with the best mean */
+    size_t method, best; /* SIZE_MAX: no method has the scores of all seeds; best: with the best mean */
     size_t within_noise; /* methods that may be as good as the best, itself included */
+    size_t incomplete;   /* methods left out: they have scores of some seeds only */
     bool known;          /* differences have intervals: at least two seeds */
 } ses_curve_choice;
 
@@ -98,7 +99,8 @@ bool ses_curve_run_cells(ses_curve *v, bool *stopped, ses_err *e);
 
 /* curve_choice.c */
 ses_curve_point ses_curve_point_of(const ses_curve *v, size_t size, size_t method);
-/* The cheapest method whose paired difference to the best mean has an interval that contains 0. */
+/* The cheapest method whose paired difference to the best mean has an interval that contains 0. Methods
+ * without the scores of all seeds are left out. */
 ses_curve_choice ses_curve_choose(const ses_curve *v, size_t size);
 
 /* curve_show.c */

@@ -55,19 +55,31 @@ static bool is_in_noise(const ses_curve *v, size_t size, size_t best, size_t m, 
     return d.n && exact && d.mean <= 0; /* no seed, no noise */
 }
 
+/* Whether all seeds of a method have a score. A mean of some seeds may be of the easier samples. */
+static bool is_complete(const ses_curve *v, size_t size, size_t method)
+{
+    for (size_t k = 0; k < ses_curve_seeds_of(v, size, method); k++)
+        if (!ses_curve_cell_at(v, size, method, k)->done) return false;
+    return true;
+}
+
 ses_curve_choice ses_curve_choose(const ses_curve *v, size_t size)
 {
     ses_curve_choice c = { .method = SIZE_MAX, .best = SIZE_MAX, .known = true };
     double best = NAN, seconds = INFINITY;
     for (size_t m = 0; m < v->n_methods; m++) {
         double mean = ses_curve_point_of(v, size, m).score.mean;
+        if (!is_complete(v, size, m)) {
+            c.incomplete += !isnan(mean);
+            continue;
+        }
         if (isnan(mean) || (!isnan(best) && (v->lower_is_better ? mean >= best : mean <= best))) continue;
         best = mean;
         c.best = m;
     }
     for (size_t m = 0; m < v->n_methods && c.best != SIZE_MAX; m++) {
         ses_curve_point p = ses_curve_point_of(v, size, m);
-        if (m != c.best && !is_in_noise(v, size, c.best, m, &c.known)) continue;
+        if (!is_complete(v, size, m) || (m != c.best && !is_in_noise(v, size, c.best, m, &c.known))) continue;
         c.within_noise++;
         if (p.train_seconds < seconds || c.method == SIZE_MAX) c.method = m, seconds = p.train_seconds;
     }

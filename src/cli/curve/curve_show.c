@@ -55,6 +55,7 @@ static void put_choice(const ses_curve *v, size_t size, ses_json_writer *w)
     ses_json_member_string(w, "method", v->method[c.method]->name);
     ses_json_member_string(w, "best_mean", v->method[c.best]->name);
     ses_json_member_int(w, "within_noise", (int64_t)c.within_noise);
+    ses_json_member_int(w, "incomplete", (int64_t)c.incomplete);
     ses_json_member_bool(w, "differences_known", c.known);
     ses_json_end_object(w);
 }
@@ -209,6 +210,21 @@ static void put_failures(const ses_curve *v, size_t m, ses_report *r)
         }
 }
 
+/* Methods that the recommendation does not compare, because seeds are missing. */
+static void put_incomplete(const ses_curve *v, ses_report *r)
+{
+    char text[24];
+    for (size_t s = 0; s < v->n_sizes; s++) {
+        size_t n = ses_curve_choose(v, s).incomplete;
+        if (n)
+            ses_report_note(r,
+                            "%s examples: %zu method%s without the scores of all %zu seeds %s not compared; "
+                            "--resume runs the missing cells.",
+                            ses_curve_size_text(v->size[s], text), n, n == 1 ? "" : "s", v->n_seeds,
+                            n == 1 ? "is" : "are");
+    }
+}
+
 static void put_notes(const ses_curve *v, ses_report *r)
 {
     if (v->n_seeds > 1)
@@ -223,6 +239,7 @@ static void put_notes(const ses_curve *v, ses_report *r)
         r, "Every run has a fixed number of updates; the evaluation data select neither checkpoint nor "
            "setting.");
     if (!v->size[v->n_sizes - 1]) ses_report_note(r, "all: %zu examples.", ses_examples_count(v->train));
+    put_incomplete(v, r);
     for (size_t m = 0; m < v->n_methods; m++) put_failures(v, m, r);
 }
 

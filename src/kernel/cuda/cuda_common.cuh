@@ -54,6 +54,7 @@ void ses_cuda_gather(ses_kernels *k, bool is_bf16);
 void ses_cuda_gemm(ses_kernels *k, bool is_bf16);
 void ses_cuda_loss(ses_kernels *k, bool is_bf16);
 void ses_cuda_teacher_loss(ses_kernels *k, bool is_bf16);
+void ses_cuda_muon(ses_kernels *k, bool is_bf16);
 void ses_cuda_norm(ses_kernels *k, bool is_bf16);
 void ses_cuda_optim(ses_kernels *k);
 void ses_cuda_block(ses_kernels *k);

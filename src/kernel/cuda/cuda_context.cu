@@ -176,6 +176,7 @@ ses_kernels ses_kernels_cuda(bool is_bf16)
     ses_cuda_gemm(&k, is_bf16);
     ses_cuda_loss(&k, is_bf16);
     ses_cuda_teacher_loss(&k, is_bf16);
+    ses_cuda_muon(&k, is_bf16);
     ses_cuda_norm(&k, is_bf16);
     ses_cuda_optim(&k);
     ses_cuda_block(&k);

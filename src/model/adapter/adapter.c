@@ -12,9 +12,11 @@
 #include <string.h>
 
 static const ses_adapter_desc *const kinds[] = {
-#define SES_ADAPTER(name, settings) &ses_adapter_##name,
-#include "adapters.def"
-#undef SES_ADAPTER
+#define SES_ADAPTER_KIND(number, name) &ses_adapter_##name,
+#define SES_ADAPTER_CHOICE(number, name)
+    SES_ADAPTER_LIST(SES_ADAPTER_KIND, SES_ADAPTER_CHOICE)
+#undef SES_ADAPTER_KIND
+#undef SES_ADAPTER_CHOICE
 };
 
 static void list_kinds(ses_buf *list, bool types)

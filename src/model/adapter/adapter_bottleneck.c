@@ -277,6 +277,8 @@ static bool save_files(const ses_model *m, const ses_adapter *a, const char *dir
 const ses_adapter_desc ses_adapter_bottleneck = {
     .name = "bottleneck",
     .title = "a bottleneck adapter",
+    .settings = "reduction|placement",
+    .python = "adapters.init(base)\nbase.load_adapter(FOLDER, set_active=True)",
     .prefix = "",
     .file = { { "adapter.safetensors", "pytorch_adapter.bin" },
               { "model_head.safetensors", "pytorch_model_head.bin" } },

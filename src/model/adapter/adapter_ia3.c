@@ -92,6 +92,8 @@ static void put(const ses_model *m, const ses_adapter *a, ses_json_writer *w)
 const ses_adapter_desc ses_adapter_ia3 = {
     .name = "ia3",
     .title = "IA3",
+    .settings = "lora-targets",
+    .python = SES_PEFT_PYTHON,
     .peft_type = "IA3",
     .file = SES_PEFT_FILES,
     .prefix = SES_ADAPTER_PREFIX,

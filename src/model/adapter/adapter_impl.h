@@ -1,7 +1,7 @@
 /* Adapters: small sets of parameters that change a model. Each kind is a ses_adapter_desc in its own file,
- * listed in adapters.def. adapter.c opens them and connects them to a model, adapter_targets.c selects dense
- * layers by name, adapter_files.c reads and writes adapter_config.json. Ownership: an adapter belongs to its
- * model. Threads: as sesame/model.h. */
+ * listed in SES_ADAPTER_LIST (sesame/model.h). adapter.c opens them and connects them to a model,
+ * adapter_targets.c selects dense layers by name, adapter_files.c reads and writes adapter_config.json.
+ * Ownership: an adapter belongs to its model. Threads: as sesame/model.h. */
 #ifndef SES_MODEL_ADAPTER_H
 #define SES_MODEL_ADAPTER_H
 
@@ -16,6 +16,7 @@
         }                                         \
     }
 #define SES_ADAPTER_PREFIX "base_model.model."
+#define SES_PEFT_PYTHON "model = peft.PeftModel.from_pretrained(base, FOLDER)"
 
 /* A dense layer that an adapter can change. */
 typedef struct ses_adapter_target {
@@ -28,6 +29,9 @@ typedef struct ses_adapter_target {
 /* A kind of adapter. Functions may be NULL, except required ones. */
 typedef struct ses_adapter_desc {
     const char *name, *title; /* "lora", "LoRA" */
+    const char *settings;     /* options of fine-tuning that it has, '|' between; NULL: none */
+    const char *python;       /* code that adds it to `base`, a model of transformers; NULL: none */
+    int64_t projection;       /* width of the hidden layers, unless a new adapter sets it; 0: none */
     const char *peft_type;    /* "LORA" in adapter_config.json */
     const char *prefix;       /* before transformers' names in the file */
     /* files of tensors, each also under its name in PyTorch's format; the first must exist. The second has
@@ -86,6 +90,8 @@ struct ses_adapter {
     ses_bottleneck shape; /* bottleneck: without parameters */
     bool after_attn, after_ffn;
     bool use_rslora;       /* LoRA: scaled by alpha / sqrt(rank) */
+    bool by_lstm;          /* P-tuning: an LSTM has computed the vectors of the folder, not an MLP */
+    int64_t encoder_size;  /* P-tuning: "encoder_hidden_size" of the folder */
     ses_safetensors *file; /* NULL: new values */
     bool *used;            /* [tensors of file] */
     const ses_model *declaring;
@@ -95,9 +101,11 @@ struct ses_adapter {
     ses_adapter *next; /* another adapter of the same model */
 };
 
-#define SES_ADAPTER(name, settings) extern const ses_adapter_desc ses_adapter_##name;
-#include "adapters.def"
-#undef SES_ADAPTER
+#define SES_ADAPTER_KIND(number, name) extern const ses_adapter_desc ses_adapter_##name;
+#define SES_ADAPTER_CHOICE(number, name)
+SES_ADAPTER_LIST(SES_ADAPTER_KIND, SES_ADAPTER_CHOICE)
+#undef SES_ADAPTER_KIND
+#undef SES_ADAPTER_CHOICE
 
 /* The kind by its name, or by the "peft_type" of a config. NULL and an error with the known ones: none. */
 const ses_adapter_desc *ses_adapter_kind_named(const char *name, ses_err *e);

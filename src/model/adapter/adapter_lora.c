@@ -163,6 +163,8 @@ static void put(const ses_model *m, const ses_adapter *a, ses_json_writer *w)
 const ses_adapter_desc ses_adapter_lora = {
     .name = "lora",
     .title = "LoRA",
+    .settings = "lora-rank|lora-alpha|lora-dropout|lora-targets",
+    .python = SES_PEFT_PYTHON,
     .peft_type = "LORA",
     .file = SES_PEFT_FILES,
     .prefix = SES_ADAPTER_PREFIX,

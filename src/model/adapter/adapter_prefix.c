@@ -41,6 +41,8 @@ static void put(const ses_model *m, const ses_adapter *a, ses_json_writer *w)
 const ses_adapter_desc ses_adapter_prefix = {
     .name = "prefix",
     .title = "prefix tuning",
+    .settings = "virtual-tokens|projection",
+    .python = SES_PEFT_PYTHON,
     .peft_type = "PREFIX_TUNING",
     .file = SES_PEFT_FILES,
     .prefix = "base_model.",

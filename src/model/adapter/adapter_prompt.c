@@ -2,8 +2,13 @@
  * stores them as "prompt_embeddings"; for an encoder-decoder twice as many, of which the encoder reads the
  * first half. Positions continue over the virtual tokens, and heads that read the first token read a virtual
  * one, as in peft. P-tuning (Liu et al. 2021) computes them by an MLP in training; its files have the result
- * and, to train it further, the MLP's parameters. */
+ * and, to train it further, the MLP's parameters. peft has an LSTM instead of the MLP, too, and writes the
+ * result alone: such vectors are read, trained further as they are, and written with the same config. */
 #include "virtual_adapter.h"
+
+#include "base/str.h"
+
+#include <string.h>
 
 static bool stacks(ses_adapter *a, ses_model *m, ses_err *e)
 {
@@ -30,6 +35,8 @@ static void put(const ses_model *m, const ses_adapter *a, ses_json_writer *w)
 const ses_adapter_desc ses_adapter_prompt = {
     .name = "prompt",
     .title = "prompt tuning",
+    .settings = "virtual-tokens",
+    .python = SES_PEFT_PYTHON,
     .peft_type = "PROMPT_TUNING",
     .file = SES_PEFT_FILES,
     .prefix = "base_model.",
@@ -41,11 +48,23 @@ const ses_adapter_desc ses_adapter_prompt = {
     .put = put,
 };
 
+static bool read_encoder(ses_adapter *a, const ses_json *c, ses_err *e)
+{
+    const char *type = ses_json_string(ses_json_get(c, "encoder_reparameterization_type"), NULL);
+    a->by_lstm = type && !strcmp(type, "LSTM");
+    if (type && !a->by_lstm && strcmp(type, "MLP"))
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "\"encoder_reparameterization_type\" is \"%s\", expected \"MLP\" or \"LSTM\"",
+                        ses_quoted_of(type, strlen(type)).s);
+    ses_json_int(ses_json_get(c, "encoder_hidden_size"), &a->encoder_size);
+    return ses_virtual_read(a, c, e);
+}
+
 static void put_encoder(const ses_model *m, const ses_adapter *a, ses_json_writer *w)
 {
     ses_virtual_put(m, a, w);
-    ses_json_member_string(w, "encoder_reparameterization_type", "MLP");
-    ses_json_member_int(w, "encoder_hidden_size", a->o.projection);
+    ses_json_member_string(w, "encoder_reparameterization_type", a->by_lstm ? "LSTM" : "MLP");
+    ses_json_member_int(w, "encoder_hidden_size", a->o.projection ? a->o.projection : a->encoder_size);
     ses_json_member_int(w, "encoder_num_layers", 2);
     ses_json_member_real(w, "encoder_dropout", 0);
 }
@@ -53,12 +72,15 @@ static void put_encoder(const ses_model *m, const ses_adapter *a, ses_json_write
 const ses_adapter_desc ses_adapter_ptuning = {
     .name = "ptuning",
     .title = "P-tuning",
+    .settings = "virtual-tokens|projection",
+    .python = SES_PEFT_PYTHON,
+    .projection = 128,
     .peft_type = "P_TUNING",
     .file = SES_PEFT_FILES,
     .prefix = "base_model.",
     .mlp = { 2, SES_ACT_RELU },
     .check = ses_virtual_check_options,
-    .read = ses_virtual_read,
+    .read = read_encoder,
     .stacks = stacks,
     .tensor_name = ses_virtual_tensor_name,
     .save = ses_virtual_save,

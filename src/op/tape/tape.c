@@ -53,6 +53,7 @@ void ses_tape_reset(ses_tape *t, const ses_tape_options *options)
     t->free_buffers = NULL;
     t->site = 0;
     t->nodes = 0;
+    t->flops = 0;
     t->watch = NULL;
     t->in_backward = false;
     ses_tape_cache_i8(t, NULL, NULL);
@@ -68,6 +69,8 @@ bool ses_tape_ok(const ses_tape *t, ses_err *e)
 size_t ses_tape_bytes(const ses_tape *t) { return t->mem.total + t->recompute_mem.total + t->tmp.total; }
 bool ses_tape_recording(const ses_tape *t) { return t->opt.record; }
 bool ses_tape_recomputing(const ses_tape *t) { return t->opt.record && t->opt.recompute; }
+void ses_tape_add_flops(ses_tape *t, double flops) { t->flops += flops; }
+double ses_tape_flops(const ses_tape *t) { return t->flops; }
 bool ses_tape_training(const ses_tape *t) { return t->opt.train; }
 ses_device *ses_tape_device(const ses_tape *t) { return t->dev; }
 

@@ -22,6 +22,7 @@ struct ses_tape {
     bool in_backward;
     uint32_t site;                  /* next RNG site: number of calls that drew random numbers in this step */
     struct ses_graph_cache *graphs; /* see ses_graph_replay; NULL: none yet */
+    double flops;                   /* see ses_tape_add_flops */
     ses_err err;
 };
 
