@@ -1,5 +1,5 @@
 /* A simulated libnvidia-ml.so.1. The file named by SESAME_FAKE_NVML holds the bus id of the only GPU, its
- * millijoules and the error code of the counter. */
+ * millijoules, the error code of the counter, and its milliwatts; without them its power is unknown. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,21 +8,23 @@ typedef struct fake {
     char bus_id[32];
     unsigned long long millijoules;
     int code;
+    unsigned milliwatts;
 } fake;
 
 static int read_state(fake *f)
 {
     const char *path = getenv("SESAME_FAKE_NVML");
     FILE *in = path ? fopen(path, "r") : NULL;
-    int n = in ? fscanf(in, "%31s %llu %d", f->bus_id, &f->millijoules, &f->code) : 0;
+    int n = in ? fscanf(in, "%31s %llu %d %u", f->bus_id, &f->millijoules, &f->code, &f->milliwatts) : 0;
     if (in) fclose(in);
-    return n == 3;
+    return n >= 3 ? n : 0;
 }
 
 int nvmlInit_v2(void);
 int nvmlShutdown(void);
 int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, void **device);
 int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules);
+int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts);
 const char *nvmlErrorString(int code);
 
 int nvmlInit_v2(void)
@@ -46,6 +48,14 @@ int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millij
     if (!device || !read_state(&f)) return 2;
     *millijoules = f.millijoules;
     return f.code;
+}
+
+int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts)
+{
+    fake f;
+    if (!device || read_state(&f) < 4) return 3;
+    *milliwatts = f.milliwatts;
+    return 0;
 }
 
 const char *nvmlErrorString(int code)

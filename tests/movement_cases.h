@@ -97,6 +97,10 @@ static inline void test_movement_case(ses_device *dev, const movement_case *c, d
     ses_err e = { 0 };
     ses_safetensors *s = ses_safetensors_open("tests/fixtures/movement/steps.safetensors", &e);
     ses_model *m = ses_model_open("tests/fixtures/movement", dev, &(ses_model_options){ .train = true }, &e);
+    if (!CHECK_MSG(s && m, "%s", e.msg)) {
+        ses_model_free(m), ses_safetensors_free(s);
+        return;
+    }
     step_batches batches = { .ids = ses_safetensors_find(s, "ids")->data,
                              .labels = ses_safetensors_find(s, "labels")->data };
     ses_trainer_options o = { .model = m,

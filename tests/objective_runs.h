@@ -11,6 +11,7 @@ typedef struct run_case {
     double first; /* first loss below this; log(500) is 6.21; 0: any */
     const char *noise;
     double weight; /* replaced_weight; 0: 1 */
+    int tying;     /* 1 + a ses_generator_tying; 0: default */
 } run_case;
 
 #define BERT_LIKE(type, more)                                                                             \
@@ -31,7 +32,12 @@ static const run_case run_cases[] = {
     { .objectives = "rtd", .config = BERT_LIKE("electra", ""), .to = 0.9 },
     { .objectives = "rtd15", .config = BERT_LIKE("electra", ""), .to = 0.9 },
     { .objectives = "replace", .config = BERT_LIKE("electra", ""), .to = 0.9 },
-    { .objectives = "alltok", .config = BERT_LIKE("electra", ""), .to = 0.85 },
+    { .objectives = "alltok", .config = BERT_LIKE("electra", ""), .to = 0.9 },
+    { .objectives = "alltok-nocopy", .config = BERT_LIKE("electra", ""), .to = 0.85 },
+    { .objectives = "rtd", .config = BERT_LIKE("electra", ""), .to = 0.9, .tying = 1 + SES_TIE_NONE },
+    { .objectives = "rtd", .config = BERT_LIKE("electra", ""), .to = 0.9, .tying = 1 + SES_TIE_ALL },
+    { .objectives = "alltok", .config = BERT_LIKE("electra", ""), .to = 0.9, .tying = 1 + SES_TIE_ALL },
+    { .objectives = "alltok", .config = BERT_LIKE("bert", ""), .to = 0.9, .tying = 1 + SES_TIE_NONE },
     { .objectives = "clm", .config = FIXTURE_GPT, .to = 0.85 },
     { .objectives = "clm", .config = BERT_LIKE("bert", ""), .to = 0.85 },
     { .objectives = "tlm", .config = BERT_LIKE("bert", ""), .two = true, .to = 0.85 },
@@ -112,6 +118,7 @@ static inline bool run_open(objective_run *r, const run_case *c, int threads, in
     o.noise = c->noise;
     o.pieces = pieces;
     o.replaced_weight = c->weight > 0 ? c->weight : 5;
+    o.generator_tying = c->tying - 1;
     r->dev = ses_device_open("cpu", &(ses_device_options){ .threads = threads }, e);
     r->config = r->dev ? ses_json_parse(c->config, strlen(c->config), e) : NULL;
     if (!r->config) return false;
@@ -124,7 +131,8 @@ static inline bool run_open(objective_run *r, const run_case *c, int threads, in
     ses_model_options m = { .class_name = class_name, .train = true, .random_init = true, .seed = 1 };
     r->model = ses_model_new(ses_json_root(r->config), r->dev, &m, e);
     if (r->model && (ses_objective_mix_needs(r->mix) & SES_NEEDS_GENERATOR)) {
-        r->small = ses_generator_config(ses_json_root(r->config), 0.5, e);
+        double fraction = c->tying == 1 + SES_TIE_ALL ? 1 : 0.5;
+        r->small = ses_generator_config(ses_json_root(r->config), fraction, e);
         m.class_name = r->small ? ses_model_class_for_head(ses_json_root(r->small), "masked-lm", e) : NULL;
         m.seed = 2;
         if (m.class_name) r->generator = ses_model_new(ses_json_root(r->small), r->dev, &m, e);

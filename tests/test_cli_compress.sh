@@ -103,7 +103,10 @@ ok "of all kinds" test "$(grep -c '^\[.*times as fast' "$tmp/err")" -ge 6
 
 ok "a rule" exits 0 full -o "$tmp/card" --methods exits+exit:1 --max-drop 100
 if grep -q '"chosen": "exits+exit:1"' "$tmp/card/compress.json"; then # it leaves at the first of two layers
-    ok "in the usage" grep -q "^sesame text-classification .* --exit entropy:1\$" "$tmp/card/model/README.md"
+    ok "in the card" grep -q "by the rule entropy:1 of config.json" "$tmp/card/model/README.md"
+    ok "in the folder" grep -q '"rule": "entropy:1"' "$tmp/card/model/config.json"
+    ok "which predicts so" exits 0 "$sesame" text-classification -m "$tmp/card/model" --json 'it was good .'
+    ok "after one layer" out_has '"layers": 1}'
     ok "transformers reads it" grep -q 'from transformers' "$tmp/card/model/README.md"
 fi
 
@@ -199,6 +202,7 @@ ok "the same parts" diff -r "$tmp/data-before" "$tmp/model-compressed/data"
 head -9 "$tmp/train.tsv" >"$tmp/few.tsv"
 ok "too few" exits 3 held --data few.tsv -o few --methods int8
 ok "said" err_has '8 examples are too few to hold out a part'
+ok "no folder is left" test ! -e "$tmp/few"
 awk 'BEGIN { for (i = 0; i < 30; i++) printf "anna B-PER\nlives O\nin O\n%s B-LOC\n\n", i % 2 ? "paris" : "london" }' >"$tmp/tags.txt"
 ok "sentences" exits 0 sh -c "cd '$tmp' && '$own' compress encoder --task tag --data tags.txt -o tagger-compressed --threads 1 --epochs 1 --texts 2 --rounds 1 --methods int8"
 ok "stay whole" test "$(grep -c anna "$tmp/tagger-compressed/data/held-out-tags.txt")/$(grep -c lives "$tmp/tagger-compressed/data/train-tags.txt")" = 3/27
@@ -220,6 +224,17 @@ mkdir -p "$tmp/mine/model" && echo x >"$tmp/mine/model/file"
 ok "another folder" exits 3 full -o "$tmp/mine" --methods int8 --overwrite
 ok "said" err_has 'has files but no compress.json'
 ok "is kept" test -s "$tmp/mine/model/file"
+
+# A folder that another run has locked stays as it is; --resume waits for a run that ends.
+if command -v flock >/dev/null; then
+    (flock 9 && touch "$tmp/held" && sleep 4) 9>>"$tmp/later/.lock" &
+    while [ ! -e "$tmp/held" ]; do sleep 0.05; done
+    ok "locked" exits 3 full -o "$tmp/later" --methods int8 --overwrite
+    ok "said" err_has 'locked by another run'
+    ok "nothing is removed" test -s "$tmp/later/candidates/int8/model.sesame-int8"
+    ok "resume waits" exits 0 full -o "$tmp/later" --methods int8 --resume --rounds 2 --texts 4
+    wait
+fi
 ok "a compression" exits 0 full -o "$tmp/later" --methods int8 --overwrite
 
 # Refusals.

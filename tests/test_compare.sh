@@ -14,7 +14,7 @@ tune() # folder, then options
 tune one --epochs 3 --bootstrap 50 && tune two --epochs 2 --lr 1e-3 && tune all --grid lr=1e-3,2e-3 --steps 5
 
 ok "compare" exits 0 "$sesame" compare "$tmp/one" "$tmp/two"
-ok "settings that differ" out_has '^rank  run  epochs  *lr  *bootstrap  accuracy  *best  at  eval loss  train loss  time  tokens/s  *energy  loss curve$'
+ok "settings that differ" out_has '^rank  run  epochs  *lr  *bootstrap  accuracy  *best  at  eval loss  train loss  time  tokens/s  *energy  *FLOPs  loss curve$'
 ok "a line per run" test "$(grep -c '^ *\*\?[12]  \(one\|two\)  *[32]\.0 ' "$tmp/out")" -eq 2
 ok "the score" out_has "  one .* $(awk -v x="$(score eval_accuracy "$tmp/one/all_results.json")" 'BEGIN { printf "%.4f", x }') "
 ok "with UTF-8" exits 0 env LC_ALL=C.UTF-8 "$sesame" compare "$tmp/one"
@@ -46,7 +46,7 @@ ok "apart" test "$(grep -o '"metric": [^,]*\|"rank": [0-9]*' "$tmp/out" | tr -d 
     '"metric": "eval_perplexity""rank": 1"metric": "eval_perplexity""rank": 2"metric": "eval_f1""rank": 1'
 if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
     cp -r "$tmp/one" "$tmp/a run with a long name that does not fit into a narrow terminal"
-    for width in 40 60 80 120 200; do
+    for width in 40 60 80 120 220; do
         LC_ALL=C.UTF-8 TERM=dumb script -qec "stty cols $width; '$sesame' compare '$tmp/one' '$tmp/two' '$tmp'/a*name*" \
             /dev/null </dev/null >"$tmp/out"
         ok "fits $width columns" test "$(tr -d '\r' <"$tmp/out" | LC_ALL=C.UTF-8 wc -L)" -le $width
@@ -122,7 +122,11 @@ ok "their texts" grep -q '<p>&lt;b&gt;the film was bad .</p>' "$tmp/errors/repor
 ok "their labels" grep -q 'true: <b class="good">pos</b>.*predicted: <b class="bad">neg</b>.*probability 0\.[0-9]*.*line 2<' \
     "$tmp/errors/report.html"
 ok "by probability" sh -c "sed -n 's/^ *\"score\": \([0-9.]*\)$/\1/p' '$tmp/errors/eval_errors.json' | sort -rnc"
-ok "two lines each" test "$(grep -o 'class="line"' "$tmp/page.html" | wc -l)" -eq 10
+ok "two lines each" test "$(grep -o 'class="line"' "$tmp/page.html" | wc -l)" -eq 14
+ok "score against FLOPs" grep -q '>accuracy against FLOPs<.*>10^[0-9]* FLOPs of training<' "$tmp/page.html"
+ok "score against time" grep -q '>accuracy against time<.*>seconds of training<' "$tmp/page.html"
+ok "FLOPs" grep -q '<dt>FLOPs</dt><dd>[0-9.]*e[0-9]*</dd><dd class="more">[0-9.]*e[0-9]* per second</dd>' "$tmp/page.html"
+ok "no price" sh -c "! grep -q '>price<' '$tmp/page.html'"
 ok "matrices" test "$(grep -c 'class="matrix"' "$tmp/page.html")" -eq 2
 ok "intervals" grep -q 'accuracy</td><td class="n">1.0000</td><td class="dim">1.0000–1.0000' "$tmp/page.html"
 ok "no script, no link, no address" sh -c "! grep -qi '<script\|<link\|<img\|http:\|https:\|url(\|@import' '$tmp/page.html'"
@@ -132,6 +136,14 @@ sed 's/"command": "/&<u>/' "$tmp/one/run.json" >"$tmp/<b>&\"x\"/run.json"
 ok "odd names" exits 0 "$sesame" report "$tmp/<b>&\"x\"" -o "$tmp/odd.html"
 ok "escaped" sh -c "! grep -q '<b>\|<i>\|<u>' '$tmp/odd.html'"
 ok "escaped name" grep -q '&lt;b&gt;&amp;&quot;x&quot;' "$tmp/odd.html"
+# A price.
+cp -r "$tmp/one" "$tmp/priced"
+sed 's|"train_energy_source": .*|&\n"train_price": 12.5,|' "$tmp/one/all_results.json" >"$tmp/priced/all_results.json"
+ok "a run with a price" exits 0 "$sesame" report "$tmp/priced" "$tmp/two" -o "$tmp/price.html"
+ok "is shown" grep -q '<dt>price</dt><dd>12.5</dd>' "$tmp/price.html"
+ok "in the table" grep -q '<th class="n">price</th>' "$tmp/price.html"
+ok "in the comparison" exits 0 "$sesame" compare "$tmp/priced" "$tmp/two" --json
+ok "as a number" out_has '"train_price": 12.5'
 # Energy of CPU and GPU.
 cp -r "$tmp/one" "$tmp/gpu"
 sed 's|"train_energy_source": .*|"train_energy_cpu_kwh": 0.001, "train_energy_gpu_kwh": 0.01, "train_energy_source": "RAPL: package-0; NVML: GPU x",|' \

@@ -242,6 +242,47 @@ static void test_rows_of(void)
     }
 }
 
+/* Loss with a copy mechanism: every second label is the input token; some labels are ignored. */
+static void copied_rows(int64_t rows, bool is_bf16)
+{
+    enum { VOCAB = 91 };
+    ses_device *d = is_bf16 ? gpu16 : gpu;
+    mirrored a = is_bf16 ? halves(rows, 6) : floats(rows, 6),
+             da = is_bf16 ? halves(rows, 1) : floats(rows, 1);
+    mirrored loss = floats(rows, 4), weight = floats(rows, NAN), two = floats(2, 1), one = floats(1, 1);
+    int32_t *input = ses_alloc((size_t)rows * sizeof *input, NULL),
+            *label = ses_alloc((size_t)rows * 4, NULL);
+    for (int64_t i = 0; i < rows; i++) {
+        input[i] = (int32_t)(i * 7 % VOCAB);
+        label[i] = i % 5 == 4 ? SES_IGNORE_INDEX : i % 2 ? (input[i] + 1) % VOCAB : input[i];
+        loss.host[i] = fabsf(loss.host[i]); /* a negative log likelihood */
+    }
+    gpu->mem->upload(gpu, loss.gpu, loss.host, (size_t)rows * 4);
+    mirrored inputs = ints(rows, input), labels = ints(rows, label);
+    wait_for(gpu);
+    cpu->k.copy_rows(&cpu->exec, loss.host, weight.host, a.host, host_ids(inputs), host_ids(labels), rows);
+    d->k.copy_rows(&d->exec, loss.gpu, weight.gpu, a.gpu, gpu_ids(inputs), gpu_ids(labels), rows);
+    wait_for(d);
+    check_close("copy_rows", loss, 1e-6), check_close("copy_rows' weights", weight, 1e-6);
+    for (int adds = 0; adds < 2; adds++) {
+        cpu->k.copy_bwd(&cpu->exec, (ses_dst){ da.host, adds }, one.host, two.host, weight.host, a.host,
+                        host_ids(labels), rows);
+        d->k.copy_bwd(&d->exec, (ses_dst){ da.gpu, adds }, one.gpu, two.gpu, weight.gpu, a.gpu,
+                      gpu_ids(labels), rows);
+        wait_for(d);
+        check_close("copy_bwd", da, 1e-5);
+    }
+    mirrored all[] = { a, da, loss, weight, two, one, inputs, labels };
+    for (size_t i = 0; i < SES_LEN(all); i++) drop(all[i]);
+    ses_free(input);
+    ses_free(label);
+}
+
+static void test_copied_rows(void)
+{
+    for (int is_bf16 = 0; is_bf16 < 2; is_bf16++) copied_rows(1, is_bf16), copied_rows(70001, is_bf16);
+}
+
 /* Gated units and rotary positions: to another tensor, accumulated, and in place. */
 static void gated(int64_t rows, int64_t cols, ses_act act, bool is_bf16)
 {
@@ -665,6 +706,7 @@ int main(void)
         test_optimizers();
         test_adamw_list();
         test_rows_of();
+        test_copied_rows();
         test_gated_and_turned();
         test_rows();
         test_products();

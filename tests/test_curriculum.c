@@ -125,26 +125,67 @@ static void whole_run(parts *p)
     ses_curriculum_free(d);
 }
 
-/* Static masking: masks and orders repeat after mask_copies passes. */
-static void static_masks(parts *p)
+/* A pass: its sequences with their masks as a set, and in order. */
+typedef struct pass_sums {
+    uint64_t set, in_order;
+} pass_sums;
+
+static pass_sums sums_of_pass(const ses_batch_source *s, int64_t pass)
 {
     ses_err e = { 0 };
-    ses_curriculum_options o = options_of(p);
-    o.n_stages = 1, o.stage[0] = (ses_curriculum_stage){ 32, 1 }, o.batch_ramp = 0;
-    for (int64_t copies = 0; copies < 3; copies++) {
-        uint64_t sum[4] = { 0 };
-        p->mix->build.o.mask_copies = copies;
-        ses_curriculum *c = ses_curriculum_new(&o, &e);
-        ses_batch_source s = ses_curriculum_source(c);
-        for (int64_t pass = 0; c && pass < 4; pass++) {
-            ses_batch b;
-            CHECK_MSG(s.batch(s.ctx, pass, 1, &b, &e), "%s", e.msg);
-            sum[pass] = sum_of(&b);
+    pass_sums sum = { 0 };
+    for (int64_t i = 0; i < s->count(s->ctx, pass); i++) {
+        ses_batch b, one;
+        if (!CHECK_MSG(s->batch(s->ctx, pass, i, &b, &e), "%s", e.msg)) break;
+        for (int64_t k = 0; k < b.seqs; k++) {
+            one = b;
+            one.ids += b.cu_seqlens[k], one.labels += b.cu_seqlens[k];
+            one.tokens = b.cu_seqlens[k + 1] - b.cu_seqlens[k];
+            uint64_t h = sum_of(&one);
+            sum.set += h;
+            sum.in_order = (sum.in_order ^ h) * 1099511628211u;
         }
-        CHECK((sum[0] == sum[1]) == (copies == 1) && (sum[0] == sum[2]) == (copies > 0) && sum[0]);
-        ses_curriculum_free(c);
     }
-    p->mix->build.o.mask_copies = 0;
+    return sum;
+}
+
+/* Static masking: a mask is a function of text and copy. After mask_copies passes the same masks come again,
+ * in another order; the batch size does not matter. */
+static void static_masks(parts *p)
+{
+    enum { PASSES = 4, MIXED = 4 };
+    ses_err e = { 0 };
+    ses_curriculum_options o = options_of(p);
+    ses_objective_options saved = p->mix->build.o;
+    o.n_stages = 1, o.stage[0] = (ses_curriculum_stage){ 32, 1 }, o.batch_ramp = 0;
+    for (int64_t copies = 0; copies < 3; copies++)
+        for (int unit = 0; unit <= MIXED; unit++) {
+            pass_sums sum[2][PASSES] = { 0 };
+            p->mix->build.o.mask_copies = copies;
+            p->mix->build.o.mask_unit = unit < MIXED ? unit : -1;
+            for (int i = 0; i < 4; i++) p->mix->build.unit_weight[i] = unit == MIXED;
+            for (int size = 0; size < 2; size++) {
+                o.tokens = size ? 500 : 170;
+                ses_curriculum *c = ses_curriculum_new(&o, &e);
+                if (!CHECK_MSG(c, "%s", e.msg)) continue;
+                ses_batch_source s = ses_curriculum_source(c);
+                for (int64_t pass = 0; pass < PASSES; pass++) sum[size][pass] = sums_of_pass(&s, pass);
+                ses_curriculum_free(c);
+            }
+            for (int a = 0; a < PASSES; a++)
+                for (int b = a + 1; b < PASSES; b++) {
+                    bool same = sum[0][a].set == sum[0][b].set;
+                    CHECK_MSG(same == (copies > 0 && a % copies == b % copies), "unit %d, copies %d: %d, %d",
+                              unit, (int)copies, a, b);
+                    CHECK(sum[0][a].in_order != sum[0][b].in_order);
+                }
+            bool per_batch = unit == MIXED && !copies; /* only then batches draw the unit */
+            for (int a = 0; a < PASSES; a++)
+                CHECK((sum[0][a].set == sum[1][a].set) != per_batch &&
+                      (sum[0][a].in_order == sum[1][a].in_order) != per_batch);
+        }
+    memset(p->mix->build.unit_weight, 0, sizeof p->mix->build.unit_weight);
+    p->mix->build.o = saved;
 }
 
 static void refusals(parts *p)

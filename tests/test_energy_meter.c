@@ -112,7 +112,7 @@ static const ses_energy_sources gpu = { .rapl = "/nowhere", .gpu = "0000:65:00.0
 static void test_gpu(void)
 {
     ses_energy_meter m;
-    ses_energy_args a = { .core_watts = 10, .co2_per_kwh = 500 };
+    ses_energy_args a = { .core_watts = 10, .co2_per_kwh = 500 }, priced = a;
     char text[SES_ENERGY_TEXT];
     set_gpu("0000:65:00.0 5000 0");
     ses_energy_meter_start(&m, &gpu);
@@ -127,13 +127,33 @@ static void test_gpu(void)
               "0000:65:00.0, 10 W per core, 500 g per kWh)");
     ses_json_writer *w = ses_json_writer_new(0, NULL);
     ses_json_begin_object(w);
-    ses_energy_put_results(&x, &a, w);
+    ses_energy_put_results(&x, &a, 1800, w);
     ses_json_end_object(w);
     const char *json = ses_json_writer_text(w, NULL, NULL);
+    CHECK(!strstr(json, "train_price") && isnan(ses_energy_price(&x, &a, 1800)));
+    priced.price_per_hour = 3, priced.price_per_kwh = 100;
+    CHECK(near(ses_energy_price(&x, &priced, 1800), 1.5 + 1.1));
     CHECK(strstr(json,
-                 "\"train_energy_kwh\": 0.011, \"train_energy_cpu_kwh\": 0.001, "
+                 "\"train_energy_kwh\": 0.011, \"train_energy_wh\": 11.0, \"train_energy_cpu_kwh\": 0.001, "
                  "\"train_energy_gpu_kwh\": 0.01, \"train_co2_kg\": 0.0055, \"train_energy_source\": \""));
     ses_json_writer_free(w);
+}
+
+/* A GPU without a counter: the mean of two samples of its power, 100 W and 300 W, times the time. */
+static void test_gpu_power(void)
+{
+    ses_energy_meter m;
+    set_gpu("0000:65:00.0 0 3 100000");
+    ses_energy_meter_start(&m, &gpu);
+    CHECK(near(m.watts, 100));
+    m.gpu_read -= 20; /* 20 seconds ago */
+    set_gpu("0000:65:00.0 0 3 300000");
+    ses_energy_meter_update(&m);
+    CHECK(fabs(m.gpu_joules - 4000) < 200 && near(m.watts, 300));
+    m.gpu_joules = 4000, m.gpu_read -= 10;
+    ses_energy x = ses_energy_meter_stop(&m, 0);
+    CHECK(x.gpu == SES_GPU_MEASURED && fabs(x.gpu_joules - 7000) < 300);
+    CHECK(strstr(x.source, "; NVML: GPU 0000:65:00.0, samples of its power"));
 }
 
 /* The reason is stated, and only the CPU is counted. */
@@ -212,6 +232,7 @@ int main(int argc, char **argv)
     test_estimate();
     test_unreadable();
     test_gpu();
+    test_gpu_power();
     test_gpu_missing();
     set_gpu("0000:65:00.0 7000 0");
     test_gpu_by_name(argv[0]);

@@ -35,6 +35,24 @@ ok "fewer layers" above 3 "$(score eval_mean_layers "$tmp/out")"
 ok "patience" exits 0 "$sesame" eval "$tmp/joint" "$tmp/dev.tsv" --exit patience:1
 ok "its layers" out_has 'Layers .* of 4 on average'
 
+# A folder can name its rule: commands that name none use it.
+ok "a rule in the folder" exits 0 "$sesame" convert "$tmp/joint" "$tmp/ruled" --exit-rule entropy:0.9
+ok "in its config" grep -q '"rule": "entropy:0.9"' "$tmp/ruled/config.json"
+"$sesame" eval "$tmp/joint" "$tmp/dev.tsv" --exit entropy:0.9 --json >"$tmp/want"
+ok "eval uses it" exits 0 "$sesame" eval "$tmp/ruled" "$tmp/dev.tsv" --task classify --json
+ok "as --exit" cmp "$tmp/out" "$tmp/want"
+ok "a pipeline uses it" exits 0 "$sesame" text-classification -m "$tmp/ruled" 'it was good .' --json
+ok "its layers" out_has '"layers": [12]}'
+ok "int8 keeps it" exits 0 "$sesame" quantize "$tmp/ruled" "$tmp/ruled8" --dtype int8
+ok "in its config" grep -q '"rule": "entropy:0.9"' "$tmp/ruled8/config.json"
+ok "never" exits 0 "$sesame" eval "$tmp/ruled" "$tmp/dev.tsv" --task classify --exit never --json
+ok "the whole model" test "$(score eval_loss "$tmp/out")" = "$loss"
+refused "no rule" 'exit: "often" is not a rule' "$sesame" convert "$tmp/joint" "$tmp/x" --exit-rule often
+refused "a rule that does not fit" 'patience:90: the model has 3 exits' "$sesame" convert "$tmp/joint" "$tmp/x" --exit-rule patience:90
+ok "nothing is written" test ! -e "$tmp/x"
+sed -i 's/"rule": "entropy:0.9"/"rule": 3/' "$tmp/ruled/config.json"
+refused "a wrong type" '"rule"' "$sesame" eval "$tmp/ruled" "$tmp/dev.tsv" --task classify
+
 resumed() # run, checkpoint that it continues from, options: ends with the same bytes
 {
     run=$1 from=$2

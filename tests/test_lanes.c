@@ -484,6 +484,13 @@ int main(void)
         { .optim = "asgd", .lanes = 4, .accumulate = 1, .extra = true },
         { .optim = "lamb", .lanes = 8, .accumulate = 1, .bucket = 1000, .ema = 0.5 },
         { .optim = "adafactor", .lanes = 6, .accumulate = 1, .extra = true },
+        { .optim = "muon",
+          .lanes = 6,
+          .accumulate = 1,
+          .momentum = 0.95,
+          .bucket = 1000,
+          .ema = 0.9,
+          .extra = true },
         { .optim = "adamw", .lanes = 4, .accumulate = 1, .unfreeze = true, .bucket = 2000 },
     };
     test_tree();

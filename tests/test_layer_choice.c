@@ -10,6 +10,7 @@
 enum { TOKENS = 13, WIDTH = 20, LABELS = 3 };
 
 static ses_real state[3][TOKENS * WIDTH], got[TOKENS * LABELS];
+static const double mix_weight[3] = { 0.5, -0.75, 2 }, mix_gain = 1.5;
 
 static bool read(ses_tape *t, const ses_outputs *out, const char *name, ses_real *to)
 {
@@ -21,7 +22,13 @@ static bool read(ses_tape *t, const ses_outputs *out, const char *name, ses_real
 static double combined(const int64_t *layer, size_t n, const char *how, int t, int i)
 {
     if (!strcmp(how, "concat")) return (double)state[layer[i / WIDTH]][t * WIDTH + i % WIDTH];
-    double sum = 0;
+    double sum = 0, all = 0;
+    if (!strcmp(how, "mix")) {
+        for (size_t k = 0; k < n; k++) all += exp(mix_weight[k]);
+        for (size_t k = 0; k < n; k++)
+            sum += mix_gain * exp(mix_weight[k]) / all * (double)state[layer[k]][t * WIDTH + i];
+        return sum;
+    }
     for (size_t k = 0; k < n; k++) sum += (double)state[layer[k]][t * WIDTH + i];
     return strcmp(how, "mean") ? sum : sum / (double)n;
 }
@@ -55,6 +62,10 @@ static void check_choice(ses_device *dev, ses_tape *t, const char *text, size_t 
     ses_batch b = fixture_batch(true);
     ses_outputs out;
     ses_tape_reset(t, NULL);
+    CHECK(!m || (m->scalar_mix.weight != NULL) == !strcmp(how, "mix"));
+    for (size_t i = 0; m && m->scalar_mix.weight && i < n; i++)
+        m->scalar_mix.weight->f[i] = (ses_real)mix_weight[i];
+    if (m && m->scalar_mix.gain) m->scalar_mix.gain->f[0] = (ses_real)mix_gain;
     if (CHECK_MSG(m, "%s", e.msg) &&
         CHECK(ses_model_forward(m, t, &b, &(ses_output_request){ .logits = true, .hidden_states = true },
                                 &out, &e)) &&
@@ -120,6 +131,9 @@ int main(void)
     check_choice(dev, t, "0-2", 3, "mean");
     check_choice(dev, t, "0,-1", 2, "sum");
     check_choice(dev, t, "2,0,1", 3, "concat");
+    check_choice(dev, t, "2,0,1", 3, "mix");
+    check_choice(dev, t, "-2,-1", 2, "mix");
+    check_choice(dev, t, "1", 1, "mix");
     check_refused(dev, 3, "sum", "layer 3: the model has layers 0 to 2, or -1 to -3");
     check_refused(dev, 1, "concat", "concatenated layers need a head of their width");
     ses_tape_free(t);

@@ -96,7 +96,7 @@ static void check_custom_heads(ses_device *dev, ses_tape *t)
         c.dropout = c.attention_dropout = 0.1;
         c.head = head;
         c.scalar_mix = i % 3 != 1;
-        if (!c.scalar_mix) c.layers[1] = -1, c.n_layers = 2, c.combine = i % 2 ? "concat" : "sum";
+        if (!c.scalar_mix) c.layers[1] = -1, c.n_layers = 2, c.combine = i % 2 ? "concat" : "mix";
         c.sizes[0] = 5, c.sizes[1] = 3;
         c.n_sizes = i / 2 ? 2 : 0;
         ses_batch b = fixture_batch(i % 2);

@@ -245,6 +245,37 @@ static void test_masked_kin(void)
     ses_objective_mix_free(tlm);
 }
 
+/* Next-token prediction by an encoder: unmasked sequences of mlm, causal, each label is the next token. */
+static void test_next_token(void)
+{
+    static text t;
+    ses_err e = { 0 };
+    ses_special_tokens x = fixture_lexicon();
+    ses_objective_mix *mix = fixture_aim("mlm:15,ntp:1", &ses_objective_defaults, &x, FIXTURE_BERT, 128, &e);
+    CHECK_MSG(mix && !ses_objective_mix_is_causal(mix), "%s", e.msg);
+    int64_t turns = 0;
+    for (uint64_t r = 0; mix && r < 100; r++) {
+        ses_passage p = fixture_passage(&t, r, 100, false);
+        ses_batch b;
+        CHECK(ses_objective_mix_begin_batch(mix, 1, 0, &e) && ses_objective_mix_add_passage(mix, &p, &e) &&
+              ses_objective_mix_add_passage(mix, &p, &e) && ses_objective_mix_end_batch(mix, &b, &e));
+        CHECK(b.seqs == 2 && b.prefix_len[0] == 0 && b.prefix_len[1] == 0);
+        int64_t wrong = 0;
+        for (int64_t s = 0; s < b.seqs; s++)
+            for (int64_t i = 0, n = b.cu_seqlens[s + 1] - b.cu_seqlens[s]; i < n; i++) {
+                const int32_t *id = b.ids + b.cu_seqlens[s], *label = b.labels + b.cu_seqlens[s];
+                wrong += label[i] != (i + 2 < n ? id[i + 1] : SES_IGNORE_INDEX);
+                if (i > 0 && i + 1 < n) wrong += id[i] != p.id[i - 1];
+            }
+        CHECK_MSG(!wrong, "%d wrong", (int)wrong);
+        turns += (int64_t)ses_objective_mix_choose(mix, r);
+        b = lay_one(mix, &p);
+        CHECK(!b.prefix_len);
+    }
+    CHECK_MSG(turns > 0 && turns < 20, "%lld of 100", (long long)turns);
+    ses_objective_mix_free(mix);
+}
+
 /* Pieces are the text in order. Permutation: targets reconstruct the text and are masked for context tokens
  * and for themselves. */
 static void test_pieces(void)
@@ -462,6 +493,7 @@ int main(void)
     test_clm();
     test_prefix();
     test_masked_kin();
+    test_next_token();
     test_pieces();
     test_text_to_text();
     test_pairs();

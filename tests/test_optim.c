@@ -106,6 +106,29 @@ static const struct {
       { 0.42428714f, 0.469954818f, 0.0842081457f, -0.369658917f, -0.47823292f, -0.147333771f, 0.312311143f,
         0.482560903f, 0.201353163f, -0.266913235f, -0.482846618f, -0.254094213f, 0.217812657f, 0.494198322f,
         0.315996319f, -0.159987822f, -0.491306722f } },
+    { "muon", /* this and the following: tests/fixtures/muon.py */
+      { .lr = 0.01,
+        .beta1 = 0.9,
+        .beta2 = 0.999,
+        .eps = 1e-8,
+        .momentum = 0.95,
+        .nesterov = true,
+        .group = { { 1, 0.1 } } },
+      { 0.42409724f, 0.457989335f, 0.0731237233f, -0.377693564f, -0.478228539f, -0.141659036f, 0.32402423f,
+        0.490383357f, 0.201478109f, -0.271351963f, -0.494894356f, -0.262039334f, 0.229819328f, 0.498578668f,
+        0.312027782f, -0.177161083f, -0.505234241f } },
+    { "muon",
+      { .lr = 0.01,
+        .beta1 = 0.9,
+        .beta2 = 0.999,
+        .eps = 1e-8,
+        .momentum = 0.9,
+        .nesterov = true,
+        .muon_original = true,
+        .group = { { 1, 0.1 } } },
+      { 0.431495219f, 0.465102881f, 0.076607272f, -0.379478246f, -0.479443282f, -0.145378485f, 0.319549352f,
+        0.487257987f, 0.196369499f, -0.27145642f, -0.489945561f, -0.25436458f, 0.229819328f, 0.498578668f,
+        0.312027782f, -0.177161083f, -0.505234241f } },
 };
 
 static ses_device *dev;
@@ -115,7 +138,7 @@ static ses_store *store_new(void)
     ses_err e = { 0 };
     int64_t matrix[SES_MAX_DIM] = { 3, 4 }, vector[SES_MAX_DIM] = { VECTOR };
     ses_store *s = ses_store_new(dev, &e);
-    ses_store_add(s, "layer.0.ffn.up.weight", matrix, SES_INIT_NORMAL);
+    ses_store_set_dense(s, ses_store_add(s, "layer.0.ffn.up.weight", matrix, SES_INIT_NORMAL), SES_OUT_IN);
     ses_store_add(s, "classify.out.bias", vector, SES_INIT_ZERO);
     CHECK_MSG(ses_store_ok(s, &e) && ses_store_alloc_trainable(s, &e), "%s", e.msg);
     for (int i = 0; i < MATRIX; i++) ses_store_at(s, 0)->tensor->f[i] = (float)(0.5 * sin(1 + i));
@@ -423,7 +446,8 @@ static void test_groups(void)
     CHECK(!ses_optim_defaults("adam2", &o, &e));
     CHECK_STR(
         e.msg,
-        "unknown optimizer \"adam2\"; choose one of adamw, bert_adam, sgd, adafactor, lamb, adagrad, asgd");
+        "unknown optimizer \"adam2\"; choose one of adamw, bert_adam, sgd, adafactor, lamb, adagrad, asgd, "
+        "muon");
     ses_store_free(s);
 }
 
@@ -477,6 +501,9 @@ static const struct {
       0,
       { 0.04, 0.05635560338124726, 0.18058874503045722, 0.28, 0.3957668583507902, 0.9531543619793896,
         0.11698660866272659, 0.0019126319276175918, 1e-5, 1e-5 } },
+    { "wsd", /* get_wsd_schedule with 10 decay steps, "1-sqrt" */
+      4,
+      { 0, 0.25, 0.75, 1, 1, 1, 0.55278640450004213, 0.051316701949486232, 0, 0 } },
 };
 
 static void test_schedules(void)
@@ -500,7 +527,7 @@ static void test_schedules(void)
     const char *what;
     size_t n = 0;
     while (ses_schedule_name(n, &what)) CHECK(*what), n++;
-    CHECK(n == 8);
+    CHECK(n == 9);
     CHECK(ses_schedule_defaults("one_cycle", &s, &e));
     s.total = 48;
     CHECK(fabs(ses_schedule_momentum_at(&s, 5) - 0.762940952255126) < 1e-14);
@@ -511,7 +538,7 @@ static void test_schedules(void)
     CHECK(ses_schedule_at(&s, 9) == 0.125 && ses_schedule_momentum_at(&s, 9) < 0);
     CHECK(ses_schedule_needs_evaluation(&s) && !ses_schedule_uses_total(&s) && !ses_schedule_rises(&s));
     for (n = 0; ses_optim_name(n, &what); n++) CHECK(*what);
-    CHECK(n == 7);
+    CHECK(n == 8);
 }
 
 int main(void)

@@ -86,12 +86,44 @@ static void test_prefix(ses_device *dev)
     ses_json_free(doc[1]);
 }
 
+/* An encoder with rotary positions and a masked LM head: causal by prefix lengths of 0, for objective
+ * ntp. */
+static void test_encoder(ses_device *dev)
+{
+    static const char config[] =
+        "{\"model_type\": \"modernbert\", \"vocab_size\": 40, \"hidden_size\": 16, \"num_hidden_layers\": 3, "
+        "\"num_attention_heads\": 4, \"intermediate_size\": 24, \"max_position_embeddings\": 16, "
+        "\"initializer_range\": 0.5, \"local_attention\": 8}";
+    static float plain[TOKENS * VOCAB], given[TOKENS * VOCAB];
+    static const int32_t none[] = { 0, 0 };
+    int32_t ids[TOKENS] = { 2, 9, 4, 36, 3, 8, 2, 7, 7, 11, 30, 8, 3 };
+    ses_err e = { 0 };
+    ses_model_options o = { .class_name = "ModernBertForMaskedLM", .random_init = true, .seed = 3 };
+    ses_json_doc *doc = ses_json_parse(config, strlen(config), &e);
+    ses_model *m = doc ? ses_model_new(ses_json_root(doc), dev, &o, &e) : NULL;
+    CHECK_MSG(m, "%s", e.msg);
+    if (!m) return;
+    CHECK(logits(m, dev, ids, none, plain));
+    for (int change = 0; change < TOKENS; change++) {
+        int32_t was = ids[change];
+        ids[change] = 39;
+        CHECK(logits(m, dev, ids, none, given));
+        for (int i = 0; i < TOKENS; i++) {
+            bool attends = change <= i && (i < 7) == (change < 7);
+            CHECK_MSG(row_same(plain, given, i) == !attends, "token %d changes, row %d", change, i);
+        }
+        ids[change] = was;
+    }
+    ses_model_free(m);
+    ses_json_free(doc);
+}
+
 int main(void)
 {
     ses_err e = { 0 };
     ses_device *dev = ses_device_open("cpu", NULL, &e);
     CHECK_MSG(dev, "%s", e.msg);
-    if (dev) test_prefix(dev);
+    if (dev) test_prefix(dev), test_encoder(dev);
     ses_device_free(dev);
     return check_report();
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The pretrain and ablate commands: a run, resumed and with other threads, stages, EMA, time budget, errors; the
+# The pretrain command: a run, resumed and with other threads, stages, EMA, time budget, errors; the
 # example of sesame/pretrain.h.
 set -u
 . tests/counted.sh
@@ -139,37 +139,6 @@ fi
 printf 'a\tb\n1\t2\n' >"$tmp/pairs.tsv"
 "$sesame" eval "$tmp/a" --task blimp "$tmp/pairs.tsv" >"$tmp/out" 2>"$tmp/err"
 err_has 'expected the columns good and bad'
-
-# An ablation study: two runs by two values, finished runs are skipped.
-cat >"$tmp/recipe.json" <<END
-{"common": {"corpus": "$tmp/c", "tokenizer": "$tmp/t.json", "preset": "bert-tiny", "steps": 4, "save-every": -1,
-  "set": ["hidden_size=16", "num_hidden_layers=1", "num_attention_heads=2", "intermediate_size=16"]},
- "runs": {"static": {"mask-copies": 10}, "dynamic": {}}, "grid": {"mask-rate": [0.15, 0.4]}}
-END
-"$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" >"$tmp/out" 2>"$tmp/err"
-out_has 'static mask-rate=0.15'
-out_has 'mlm_accuracy'
-"$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" --json >"$tmp/out" 2>"$tmp/err"
-out_has '"run": "dynamic mask-rate=0.4"'
-err_has '4 of 4: dynamic mask-rate=0.4 (finished before)'
-sed -i 's/"steps": 4/"steps": 5/' "$tmp/recipe.json"
-"$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" >"$tmp/out" 2>"$tmp/err"
-err_has 'finished with other options'
-echo '{"common": {}, "run": {}}' >"$tmp/recipe.json"
-"$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" >"$tmp/out" 2>"$tmp/err"
-err_has 'unknown key "run"; expected common, runs, grid or scores'
-echo '{"common": {"copus": "x"}, "runs": {"a": {}}}' >"$tmp/recipe.json"
-"$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" >"$tmp/out" 2>"$tmp/err"
-err_has 'run "a": '
-
-for recipe in '[1, 2]' '{"runs": [1]}' '{"grid": [[1]]}' '{"common": [1], "runs": {"a": {}}}' '{"runs": {"a": 3}}'; do
-    echo "$recipe" >"$tmp/recipe.json"
-    "$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" >"$tmp/out" 2>"$tmp/err"
-    err_has 'object'
-done
-echo '{"runs": {"a b": {}, "a-b": {}}}' >"$tmp/recipe.json"
-"$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" >"$tmp/out" 2>"$tmp/err"
-err_has 'runs "a b" and "a-b" have the same folder, a-b'
 
 # Errors.
 echo '[{}]' >"$tmp/array.json"

@@ -92,6 +92,7 @@ gives 0 prune "$tmp/int8" --heads 0.3 --ffn 0.5 --data "$tmp/labels.tsv" -o "$tm
 gives 0 info "$tmp/again"
 has 'Heads by layer: '
 has 'Feed-forward widths by layer: '
+has 'hidden size 24, 2 heads of 8, feed-forward 12 to 18 '
 gives 0 info "$tmp/uneven" --json
 widths=$(tr -d '\n ' <"$tmp/uneven/config.json" | sed 's/.*"sesame_ffn_widths":\[\([0-9,]*\)\].*/\1/')
 that 'info: the widths of config.json' 'tr -d "\n " <"$tmp/out" | grep -qF "\"feed_forward_by_layer\":[$widths]"'

@@ -62,6 +62,8 @@ lamb="$pretrain -p electra-small --objective rtd --optimizer lamb --steps 6 --sa
 ranks 1 rtd1 $lamb
 ranks 3 rtd3 $lamb
 ok "rtd and LAMB: 3 ranks as one" same_folder rtd1 rtd3
+for k in 1 3; do ranks $k tied$k $pretrain -p electra-small --objective rtd --generator-tying all --steps 4 --eval-every -1; done
+ok "one encoder for generator and model: 3 ranks as one" same_folder tied1 tied3
 ranks 2 timed $pretrain --max-time 2s --eval-every -1
 ok "a time budget" codes_are " 0 0"
 

@@ -54,6 +54,31 @@ static void test_intervals(void)
     CHECK(isnan(m.mean) && isnan(m.low));
 }
 
+/* scipy.stats.ttest_ind(a, b, equal_var=False) and its confidence intervals of 95 % and 90 %. */
+static void test_differences(void)
+{
+    static const double a[] = { 52.1, 53.4, 51.0 }, b[] = { 50.2, 49.9, 51.3, 48.8 }, c[] = { 60.5, 60.7 },
+                        same[] = { 3, 3, 3 };
+    ses_mean_interval ma = ses_mean_interval_of(a, 3, 0.95), mb = ses_mean_interval_of(b, 4, 0.95),
+                      mc = ses_mean_interval_of(c, 2, 0.95), one = ses_mean_interval_of(a, 1, 0.95),
+                      ms = ses_mean_interval_of(same, 3, 0.95);
+    ses_mean_difference d = ses_mean_difference_of(&ma, &mb, 0.95);
+    CHECK(is_near(d.difference, 2.116666666666667, 1e-13) && is_near(d.df, 3.996099099634226, 1e-13) &&
+          is_near(d.low, -0.28114678824253847, 1e-10) && is_near(d.high, 4.514480121575873, 1e-11) &&
+          is_near(d.p, 0.07036697516609927, 1e-11));
+    d = ses_mean_difference_of(&mb, &ma, 0.9);
+    CHECK(is_near(d.low, -3.9575950593030074, 1e-11) && is_near(d.high, -0.2757382740303276, 1e-10));
+    d = ses_mean_difference_of(&ma, &mc, 0.95);
+    CHECK(is_near(d.df, 2.0822057969315404, 1e-13) && is_near(d.low, -11.337349270205914, 1e-11) &&
+          is_near(d.high, -5.52931739646076, 1e-11) && is_near(d.p, 0.005878729250942848, 1e-10));
+    d = ses_mean_difference_of(&mc, &mb, 0.95);
+    CHECK(is_near(d.p, 0.00016999873381043536, 1e-10));
+    d = ses_mean_difference_of(&ma, &one, 0.95);
+    CHECK(is_near(d.difference, 52.166666666666664 - 52.1, 1e-10) && isnan(d.p) && isnan(d.low));
+    d = ses_mean_difference_of(&ms, &ms, 0.95);
+    CHECK(d.difference == 0 && d.p == 1 && d.low == 0 && d.high == 0);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < sizeof quantile / sizeof *quantile; i++)
@@ -67,5 +92,6 @@ int main(void)
     CHECK(isnan(ses_student_t_quantile(0.9, 0)) && isnan(ses_student_t_quantile(1.1, 2)) &&
           isnan(ses_student_t_quantile(NAN, 2)) && isnan(ses_student_t_cdf(NAN, 2)));
     test_intervals();
+    test_differences();
     return check_report();
 }

@@ -71,6 +71,32 @@ ok "not learned" above 0.9 "$(score eval_f1 "$tmp/far2/all_results.json")"
 # shellcheck disable=SC2086
 ok "on an encoder" exits 0 "$sesame" finetune $tag --embed "transformer:$tmp/crf,word" -o "$tmp/frozen"
 ok "learned" above "$(score eval_f1 "$tmp/frozen/all_results.json")" 0.95
+# Layers of the encoder, as in BERT's feature-based tagger.
+for layers in 0 -2 -1 1..2+concat 1..2+mix all+mix; do
+    # shellcheck disable=SC2086
+    ok "layers $layers" exits 0 "$sesame" finetune $tag --embed "transformer:$tmp/crf@$layers,word" --set num_hidden_layers=2 -o "$tmp/layers" --overwrite
+    ok "learned: $layers" above "$(score eval_f1 "$tmp/layers/all_results.json")" 0.95
+    ok "the same score: $layers" exits 0 "$sesame" eval "$tmp/layers" "$tmp/tags.txt" --task tag --json
+    ok "score: $layers" test "$(score eval_f1 "$tmp/out")" = "$(score eval_f1 "$tmp/layers/eval_results.json")"
+done
+ok "its layers" grep -q '"layers": "all+mix"' "$tmp/layers/config.json"
+ok "columns to be mixed" sh -c "tr -d ' \n' <'$tmp/layers/config.json' | grep -q '\"vector_mix\":\[{\"column\":0,\"layers\":2,\"size\":32}\]'"
+ok "the weights of the mix" exits 0 "$sesame" info "$tmp/layers" --tensors
+ok "one per layer" out_has '\[2\] .*vector_mix.0.weight'
+ok "ner" exits 0 "$sesame" ner -m "$tmp/layers" -a simple --json "anna good lives in londons ."
+ok "finds" out_has '"entity_group": "LOC".*"word": "londons"'
+sed 's/"layers": "all+mix"/"layers": "9+mix"/' "$tmp/layers/config.json" >"$tmp/c.json" && cp "$tmp/c.json" "$tmp/layers/config.json"
+ok "a folder with another layer" exits 3 "$sesame" ner -m "$tmp/layers" "anna"
+ok "named" err_has 'layers 9+mix: the model has layers 0 to 2'
+# shellcheck disable=SC2086
+{
+    ok "layers that enter later" exits 0 "$sesame" finetune $tag --embed "char,transformer:$tmp/crf@1..2+mix" --lm-layer 1 -o "$tmp/late"
+    ok "learned" above "$(score eval_f1 "$tmp/late/all_results.json")" 0.95
+    ok "a layer that does not exist" exits 3 "$sesame" finetune $tag --embed "transformer:$tmp/crf@-4..-1+mix" -o "$tmp/x"
+    ok "named" err_has 'layers -4..-1+mix: the model has layers 0 to 2, or -1 to -3'
+    ok "no layers" exits 2 "$sesame" finetune $tag --embed "transformer:$tmp/crf@1..x" -o "$tmp/x"
+    ok "the syntax" err_has 'as @-2, @-4..-1+concat or @all+mix'
+}
 rm -r "$tmp/crf"
 ok "self-contained" exits 0 "$sesame" ner -m "$tmp/frozen" --json "anna good lives in paris ."
 ok "finds" out_has B-PER
@@ -221,7 +247,7 @@ ok "no file" exits 3 "$sesame" finetune $tag --embed static:/no/such/file -o "$t
 ok "named" err_has '/no/such/file'
 # shellcheck disable=SC2086
 ok "unknown kind" exits 2 "$sesame" finetune $tag --embed glove:x -o "$tmp/x"
-ok "lists the kinds" err_has 'static:FILE, transformer:DIR, elmo:DIR, flair:DIR, lm:DIR, word, char'
+ok "lists the kinds" err_has 'static:FILE, transformer:DIR\[@LAYERS\], elmo:DIR, flair:DIR, lm:DIR\[@LAYERS\], word, char'
 # shellcheck disable=SC2086
 ok "model and embed" exits 2 "$sesame" finetune $tag --embed char -m sesame-small -o "$tmp/x"
 printf 'anna B-PER\nlives O\nin LOC\nparis X-LOC\n' >"$tmp/stray.txt"

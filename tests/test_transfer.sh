@@ -163,11 +163,15 @@ ok "features of its encoder" exits 0 "$sesame" features -m "$tmp/concat" --layer
 ok "a converted copy" exits 0 "$sesame" convert "$tmp/concat" "$tmp/concat16" --dtype f16
 ok "is a classifier, too" exits 0 "$sesame" text-classification -m "$tmp/concat16" "it was bad ."
 ok "agrees" out_has neg
-for how in sum mean; do
+for how in sum mean mix; do
     # shellcheck disable=SC2086
     ok "$how of layers below the usual head" exits 0 "$sesame" finetune $tune --lr 3e-3 --layers 0,-1 --combine $how -o "$tmp/of-$how"
     ok "learned" above "$(score eval_accuracy "$tmp/of-$how/all_results.json")" 0.95
 done
+ok "the weights of the mix" exits 0 "$sesame" info "$tmp/of-mix" --tensors
+ok "one per layer" out_has '\[2\] .*sesame_head.mix.weight'
+ok "eval" exits 0 "$sesame" eval "$tmp/of-mix" "$tmp/dev.tsv" --task classify --json
+ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/of-mix/eval_results.json")"
 # shellcheck disable=SC2086
 ok "concatenated layers below the usual head" exits 2 "$sesame" finetune $tune --layers 1,2 --combine concat -o "$tmp/no"
 ok "message" err_has 'concatenated layers are wider than the model.s head'

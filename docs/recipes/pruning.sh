@@ -1,18 +1,18 @@
 #!/bin/sh
 # Compression: the experiments of docs/COMPRESSION.md. Each part runs alone: docs/recipes/pruning.sh PART.
-# SST2: folder with train.tsv and dev.tsv; OUT: folder of the results; OPTIONS: options of all commands, such as "--device cuda".
+# SST2: folder with train.tsv and dev.tsv; OUT: folder of the results; OPTIONS: options of all commands, such as "--device cuda"; TUNE: options of training.
 set -eu
-sesame=${SESAME-sesame} SST2=${SST2-SST-2} OUT=${OUT-compression} OPTIONS=${OPTIONS-}
+sesame=${SESAME-sesame} SST2=${SST2-SST-2} OUT=${OUT-compression} OPTIONS=${OPTIONS-} TUNE=${TUNE---batch-size 64 --lr 1.5e-4}
 part=${1-}
 mkdir -p "$OUT"
 
-# shellcheck disable=SC2086  # OPTIONS has several words
+# shellcheck disable=SC2086  # TUNE and OPTIONS have several words
 tune() { # MODEL OUTPUT [OPTION...]
     model=$1 to=$2
     shift 2
-    "$sesame" finetune --model "$model" --task sst2 --train "$SST2/train.tsv" --eval "$SST2/dev.tsv" --output "$to" $OPTIONS "$@"
+    "$sesame" finetune --model "$model" --task sst2 --train "$SST2/train.tsv" --eval "$SST2/dev.tsv" --output "$to" $TUNE $OPTIONS "$@"
 }
-base() { [ -e "$OUT/base/config.json" ] || tune sesame-small "$OUT/base" --epochs 3; }
+base() { [ -e "$OUT/base/config.json" ] || tune sesame-small "$OUT/base" --epochs 2; }
 
 # Head pruning against score: before and after an epoch of distillation.
 # shellcheck disable=SC2086
@@ -47,8 +47,17 @@ prune_all() {
         set -- $x
         to="$OUT/all-$1-$2-$3"
         "$sesame" prune "$OUT/base" --heads "$1" --ffn "$2" --layers "$3" --data "$SST2/train.tsv" --task sst2 --output "$to" --overwrite $OPTIONS
-        tune "$to" "$to-tuned" --epochs 3 --teacher "$OUT/base" --overwrite
+        tune "$to" "$to-tuned" --epochs 2 --teacher "$OUT/base" --overwrite
     done
+}
+
+# Early exit: exits trained with the model, and exits of the trained model; score against layers.
+# shellcheck disable=SC2086
+exits() {
+    base
+    tune sesame-small "$OUT/joint" --epochs 2 --exits joint --overwrite
+    tune "$OUT/base" "$OUT/frozen" --epochs 1 --lr 1e-3 --exits frozen --overwrite
+    for m in joint frozen; do "$sesame" eval "$OUT/$m" "$SST2/dev.tsv" --task sst2 --exit curve --svg "$OUT/$m.svg" --overwrite $OPTIONS; done
 }
 
 # Speed of a BERT-base shape with random weights: half of the heads and rows against all of them. Repeat, and compare the ratios.
@@ -60,6 +69,6 @@ prune_speed() { # MODEL: a folder of that shape; DATA: any labeled texts for it
 }
 
 case $part in
-prune_heads | prune_layers | prune_all | prune_speed) $part ;;
-*) echo "usage: $0 prune_heads|prune_layers|prune_all|prune_speed" >&2 && exit 2 ;;
+prune_heads | prune_layers | prune_all | exits | prune_speed) $part ;;
+*) echo "usage: $0 prune_heads|prune_layers|prune_all|exits|prune_speed" >&2 && exit 2 ;;
 esac

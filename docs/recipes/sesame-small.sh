@@ -14,11 +14,16 @@
 #     TIME, AGAIN_TIME, GPT_TIME          time of the runs (or STEPS, AGAIN_STEPS, GPT_STEPS: updates)
 #     BATCH, LENGTH                       tokens per update; sequence length
 #     LR, AGAIN_LR, CONFIG, VOCAB         learning rates, architecture, vocabulary size
+#     OPTIMIZER, SCHEDULE, OBJECTIVE      of both rounds of the encoder: adamw, linear, mlm
+#     DECAY, AGAIN_DECAY                  weight decay of the rounds
 #     FROM                                initial model of the second round (OUT/work/encoder; may be an 8-bit folder)
 #     SAVE_EVERY, RESUME=1                updates per checkpoint; resume from one
 #     EXTRA, AGAIN_EXTRA, GPT_EXTRA       further options of pretrain
 # A quick trial on two cores:
 #     DEVICE=cpu TIME=1m AGAIN_TIME=1m GPT_TIME=1m BATCH=1024 sh docs/recipes/sesame-small.sh sample.txt sample.txt /tmp/try
+# One round with Muon, in which a sixteenth of the batches predicts the next token, and short sequences at the end:
+#     PARTS=encoder TIME=18m OPTIMIZER=muon EXTRA="--muon-ratio 4" OBJECTIVE=mlm:15,ntp:1 LENGTH=128:0.7,512:0.15,128:0.1,32:0.05 \
+#         sh docs/recipes/sesame-small.sh corpus.txt valid.txt OUT
 set -eu
 corpus=$1 valid=$2 out=$3
 here=$(dirname "$0")
@@ -59,23 +64,22 @@ export_encoder() { # FOLDER: writes the encoder in 16 and in 8 bits
 }
 
 parts=${PARTS:-encoder again generator}
+mlm="--objective ${OBJECTIVE:-mlm} --mask-rate 0.3 --mask-rate-end 0.15 --optimizer ${OPTIMIZER:-adamw} --schedule ${SCHEDULE:-linear}"
 words() { tokenizer word --type wordpiece --lowercase --vocab-size "${VOCAB:-8192}" --limit-alphabet 120; }
 
 case $parts in *words*) words ;; esac
 case $parts in *encoder*)
     words
     # shellcheck disable=SC2086  # several options
-    train encoder word "${TIME:-7m}" "${STEPS:-}" --config "${CONFIG:-$here/sesame-small.json}" --objective mlm --mask-rate 0.3 \
-        --mask-rate-end 0.15 --length "${LENGTH:-128:0.9,512:0.1}" --lr "${LR:-1e-3}" --weight-decay 0.05 --warmup 0.05 \
-        ${EXTRA:-}
+    train encoder word "${TIME:-7m}" "${STEPS:-}" --config "${CONFIG:-$here/sesame-small.json}" $mlm \
+        --length "${LENGTH:-128:0.9,512:0.1}" --lr "${LR:-1e-3}" --weight-decay "${DECAY:-0.05}" --warmup 0.05 ${EXTRA:-}
     export_encoder "$work/encoder" ;;
 esac
 case $parts in *again*)
     words
     # shellcheck disable=SC2086  # several options
-    train again word "${AGAIN_TIME:-10m}" "${AGAIN_STEPS:-}" --model "${FROM:-$work/encoder}" --objective mlm --mask-rate 0.3 \
-        --mask-rate-end 0.15 --length "${LENGTH:-128:0.65,512:0.15,128:0.2}" --lr "${AGAIN_LR:-1e-3}" --weight-decay 0.1 \
-        --warmup 0.02 --seed "${SEED:-43}" ${AGAIN_EXTRA:-}
+    train again word "${AGAIN_TIME:-10m}" "${AGAIN_STEPS:-}" --model "${FROM:-$work/encoder}" $mlm \
+        --length "${LENGTH:-128:0.65,512:0.15,128:0.2}" --lr "${AGAIN_LR:-1e-3}" --weight-decay "${AGAIN_DECAY:-0.1}" --warmup 0.02 --seed "${SEED:-43}" ${AGAIN_EXTRA:-}
     export_encoder "$work/again" ;;
 esac
 case $parts in *generator*)

@@ -5,6 +5,9 @@
  *     ses_exit_policy_parse("entropy:0.3", &rule, &e) && ses_exit_policy_check(&rule, model, &e);
  *     ses_output_request request = { .logits = true, .exit = &rule };
  *
+ * A folder may name a rule of its own: 'sesame convert DIR OUT --exit-rule entropy:0.3'. ses_output_request
+ * does not read it: .exit = ses_model_exit_policy(model) does.
+ *
  * Ownership: a policy is plain data. Threads: as the model. */
 #ifndef SESAME_EXITS_H
 #define SESAME_EXITS_H
@@ -38,6 +41,10 @@ bool ses_exit_policy_check(const ses_exit_policy *p, const ses_model *m, ses_err
 int64_t ses_model_exit_count(const ses_model *m);
 /* Layers before exit i, in ascending order: 1 is the first layer. */
 int64_t ses_model_exit_layer(const ses_model *m, int64_t i);
+
+/* The rule that the model's folder names ("rule" of "sesame_exits"), used by pipelines, evaluation and
+ * prediction that name none; NULL: there is none. The pointer is the model's. */
+const ses_exit_policy *ses_model_exit_policy(const ses_model *m);
 
 SES_END_DECLS
 

@@ -165,7 +165,8 @@ typedef struct ses_config_patch {
     /* heads read these layers, not the last: 0 is the embeddings, -1 the last layer */
     int64_t layers[64];
     size_t n_layers;
-    const char *combine; /* "mean", "sum" or "concat"; NULL: mean. concat needs a head of the list above */
+    const char *combine; /* "mean", "sum", "concat" or "mix" (a learned weighted sum); NULL: mean.
+                            concat needs a head of the list above */
     bool causal;         /* causal attention; no effect on model types without this setting */
 } ses_config_patch;
 #define SES_CONFIG_PATCH_NONE                                      \

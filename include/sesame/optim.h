@@ -25,7 +25,7 @@ typedef struct ses_optim_options {
     double lr, beta1, beta2, eps;
     bool no_bias_correction; /* omit Adam's bias correction, as BERT's original optimizer did */
 
-    double momentum, dampening; /* sgd */
+    double momentum, dampening; /* sgd, muon (momentum) */
     bool nesterov;
 
     /* adafactor, named as in transformers; eps is eps[0], eps_scale eps[1]; beta1 0: no first moment.
@@ -47,6 +47,13 @@ typedef struct ses_optim_options {
     /* The group of a parameter; negative: frozen. NULL: all in group 0. ctx must outlive the optimizer. */
     int (*group_of)(void *ctx, const ses_param *p);
     void *ctx;
+
+    /* muon, with momentum and nesterov; AdamW with lr and the Adam options trains all parameters except
+     * hidden matrices. muon_ratio: factor of the learning rate of hidden matrices; 0: 1. muon_original:
+     * updates are scaled by sqrt(max(1, outputs / inputs)) instead of 0.2 sqrt(max(outputs, inputs)).
+     * muon_whole: q, k and v, or gate and value, in one matrix are orthogonalized together. */
+    double muon_ratio;
+    bool muon_original, muon_whole;
 } ses_optim_options;
 
 /* Fills out with the defaults of the optimizer `name` (NULL: adamw): one group, lr 1e-3, no weight decay.

@@ -53,6 +53,9 @@ typedef struct ses_passages_options {
     bool held_out;            /* use the held-out documents instead of the training ones */
     bool in_order;            /* do not shuffle */
     uint64_t seed;
+    /* Epochs with different rows; later ones have the rows of epoch % copies, with the same numbers, in
+     * another order. 0: all epochs differ. */
+    int64_t copies;
 } ses_passages_options;
 
 typedef struct ses_passages ses_passages;

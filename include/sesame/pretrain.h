@@ -29,6 +29,9 @@ SES_BEGIN_DECLS
 
 /* ---- objectives ---- */
 
+/* Weights that the generator of rtd shares with the model. */
+typedef enum { SES_TIE_NONE, SES_TIE_EMBEDDINGS, SES_TIE_ALL /* the whole encoder */ } ses_generator_tying;
+
 /* Settings of objectives; an objective ignores the settings of others. Negative values: the objective's
  * default. */
 typedef struct ses_objective_options {
@@ -46,6 +49,14 @@ typedef struct ses_objective_options {
     bool vary_window;            /* bptt: windows of random lengths, as AWD-LSTM */
     double replaced_weight;      /* rtd: weight of the discriminator's loss */
     double sampling_temperature; /* rtd: temperature of the generator's samples */
+    int generator_tying;         /* rtd: a ses_generator_tying; negative: the embeddings, or none if frozen */
+    bool freeze_generator;       /* rtd: the generator is not trained */
+    /* Names of mask_unit with weights, "token:0.5,span:0.5": each batch draws its unit, with mask_copies each
+     * text; NULL: mask_unit. */
+    const char *mask_units;
+    /* rtd: widths of a generator without a config, as a fraction of the model's; negative: 0.25, or 1 if all
+     * weights are tied */
+    double generator_size;
 } ses_objective_options;
 
 /* Lists the objectives: the name of the i-th, NULL past the last. description, is_auxiliary may be NULL. An
@@ -71,7 +82,9 @@ typedef struct ses_pretrain_options {
     const char *model;      /* continue with a pretrained model: folder or name, see ses_model_resolve */
     const char *const *set; /* [n_set] "KEY=VALUE": changes to preset or config, "hidden_size=128" */
     size_t n_set;
-    const char *generator; /* rtd: preset or config.json of the generator; NULL: 1/4 of the model's widths */
+    /* rtd: preset or config.json of the generator, or a model folder to start from; NULL: the model's config
+     * with objective.generator_size */
+    const char *generator;
 
     /* Objectives: primary ones alternate by weight, auxiliary ones add their weighted loss. */
     const char *objectives; /* "mlm", "mlm:1,nsp:0.5"; NULL: "mlm" */

@@ -8,8 +8,8 @@
 SES_BEGIN_DECLS
 
 typedef struct ses_schedule {
-    /* "constant", "linear", "cosine", "inverse_sqrt", "polynomial", "slanted", "plateau" or "one_cycle"
-     * (schedules.def) */
+    /* "constant", "linear", "cosine", "inverse_sqrt", "polynomial", "slanted", "plateau", "one_cycle" or
+     * "wsd" (schedules.def) */
     const char *name;
     int64_t warmup, total;  /* updates of linear warmup; updates of the whole run */
     double power;           /* polynomial */
@@ -25,11 +25,12 @@ typedef struct ses_schedule {
      * rise_frac of the run, then to 1 / end_ratio; the momentum from momentum_high to momentum_low and back.
      * momentum_high 0: the momentum stays. */
     double rise_frac, start_ratio, end_ratio, momentum_high, momentum_low;
+    double decay_part; /* wsd: fraction of the run at its end in which the factor falls to 0 */
 } ses_schedule;
 
 /* Fills out with the defaults of the schedule `name`: power 1, end_factor 0, num_cycles 0.5, cut_frac 0.1,
  * ratio 32, decay 0.5, patience 3, rise_frac 0.25, start_ratio 25, end_ratio 1e5, momentum 0.8 to 0.7
- * (ULMFiT), warmup and total 0. Fails with SES_EARG on an unknown name. */
+ * (ULMFiT), decay_part 0.2, warmup and total 0. Fails with SES_EARG on an unknown name. */
 bool ses_schedule_defaults(const char *name, ses_schedule *out, ses_err *e);
 
 /* Lists the schedules: the name of the i-th, NULL past the last. description may be NULL. Static strings. */
@@ -43,6 +44,8 @@ bool ses_schedule_uses_total(const ses_schedule *s);
 
 /* Whether the schedule rises at its start, so that it needs no warmup: slanted, one_cycle. */
 bool ses_schedule_rises(const ses_schedule *s);
+/* Whether the factor stays constant until the last `decay_part` of the run: wsd. */
+bool ses_schedule_decays_late(const ses_schedule *s);
 /* Whether the factors depend on evaluations: plateau. */
 bool ses_schedule_needs_evaluation(const ses_schedule *s);
 /* The momentum (SGD) or beta1 (Adam) of update `step`; < 0: the optimizer's own. */

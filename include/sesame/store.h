@@ -46,6 +46,7 @@ typedef struct ses_param {
     bool owned;               /* its values are in the store's memory: see ses_store_alloc_one */
     bool mapped;              /* its values are pages of a file */
     bool borrowed;            /* values and packed copies are another store's: see ses_store_borrow */
+    int64_t parts;            /* projections of equal size in a dense weight: see ses_store_set_parts */
 } ses_param;
 
 /* Makes an empty store on a device, which must outlive it. NULL and an error: out of memory. */
@@ -68,6 +69,10 @@ void ses_store_set_role(ses_store *s, const ses_tensor *t, ses_param_role role);
 
 /* Marks t as the weight of a dense layer. */
 void ses_store_set_dense(ses_store *s, const ses_tensor *t, ses_weight_layout layout);
+
+/* Declares that the outputs of dense weight t are `parts` projections, one behind the other: queries, keys
+ * and values, or gate and value of a gated unit. Optimizers of whole matrices treat them separately. */
+void ses_store_set_parts(ses_store *s, const ses_tensor *t, int64_t parts);
 
 /* Marks t as an embedding table; it may be a dense weight, too. */
 void ses_store_set_embedding(ses_store *s, const ses_tensor *t);

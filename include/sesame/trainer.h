@@ -114,6 +114,7 @@ typedef struct ses_train_state {
     int64_t accumulated_predictions; /* predictions of the accumulated batches, if weighted by them */
     int64_t average_from;            /* `updates` when asgd's trigger started its average; 0: not yet */
     int64_t decays, decay_evals;     /* schedule plateau: decays; bad evaluations since the last one */
+    double flops; /* FLOPs of the models, counted as in docs/RUNS.md; of a resumed older run, since then */
 } ses_train_state;
 
 /* The result of one batch. */
@@ -123,6 +124,7 @@ typedef struct ses_step_result {
     double grad_norm, lr; /* if updated; the norm before clipping */
     int64_t tokens, sequences;
     double epoch; /* epochs done, with fraction */
+    double flops; /* forward and backward passes of the models */
 } ses_step_result;
 
 /* Makes a trainer and its optimizers. Creates and locks dir if set; it does not read checkpoints, see

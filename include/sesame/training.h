@@ -55,6 +55,15 @@ typedef struct ses_training_options {
     /* Energy report of train_results.json, if the machine does not measure it. */
     double core_watts;  /* power of a working core */
     double co2_per_kwh; /* grams of CO2 per kWh */
+    /* Price of the run, in any currency: of its time and of its energy; both 0: none is reported. */
+    double price_per_hour, price_per_kwh;
+
+    /* Muon: see ses_optim_options. */
+    double muon_momentum; /* 0: 0.95 */
+    double muon_ratio;
+    bool muon_original, muon_whole;
+
+    double decay_part; /* schedule wsd: fraction of the run at its end in which the rate falls; 0: 0.2 */
 } ses_training_options;
 
 /* Knowledge distillation (Hinton et al. 2015; DistilBERT, Sanh et al. 2019; TinyBERT, Jiao et al. 2020;
@@ -129,6 +138,8 @@ typedef struct ses_training_stats {
     double joules, gpu_joules;          /* gpu_joules: part of joules; 0: no GPU, or not measured */
     bool energy_is_measured;            /* the CPU's part; false: estimated */
     char energy_source[256];            /* counters read, the reason for an estimate or for a missing GPU */
+    double flops;                       /* FLOPs of the models in all updates: see ses_train_state */
+    double price;                       /* NaN: none is set */
 } ses_training_stats;
 
 SES_END_DECLS

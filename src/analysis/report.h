@@ -66,6 +66,14 @@ ses_figure *ses_report_heatmap(ses_report *r, const char *title, const ses_figur
 ses_figure *ses_report_bars(ses_report *r, const char *title, int64_t n, const char *const *name,
                             const double *value);
 
+/* Names with values and their intervals on a common axis. low, high NaN: no interval; value NaN: nothing. */
+typedef struct ses_figure_intervals {
+    int64_t n;
+    const char *const *name;
+    const double *value, *low, *high;
+} ses_figure_intervals;
+ses_figure *ses_report_intervals(ses_report *r, const char *title, const ses_figure_intervals *x);
+
 /* Words in a row, colored by a signed value that is written below. */
 ses_figure *ses_report_strip(ses_report *r, const char *title, int64_t n, const char *const *word,
                              const double *value);

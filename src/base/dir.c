@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 static bool failed(const char *path, const char *doing, ses_err *e)
@@ -172,6 +173,16 @@ fail:
     ses_free(path);
     ses_dir_lock_free(l);
     return NULL;
+}
+
+ses_dir_lock *ses_dir_lock_wait(const char *dir, double seconds, ses_err *e)
+{
+    const double step = 0.05;
+    ses_dir_lock *l = NULL;
+    for (double waited = 0; !(l = ses_dir_lock_new(dir, waited < seconds ? NULL : e)) && waited < seconds;
+         waited += step)
+        nanosleep(&(struct timespec){ .tv_nsec = (long)(1e9 * step) }, NULL);
+    return l;
 }
 
 void ses_dir_lock_free(ses_dir_lock *l)

@@ -25,6 +25,8 @@ bool ses_dir_move_into(const char *from, const char *to, const char *last, ses_e
 /* Exclusive lock of a folder between processes, released when the process ends. The file is DIR/.lock. */
 typedef struct ses_dir_lock ses_dir_lock;
 ses_dir_lock *ses_dir_lock_new(const char *dir, ses_err *e);
+/* The same, but waits up to this many seconds for a run that is ending: it may still save its state. */
+ses_dir_lock *ses_dir_lock_wait(const char *dir, double seconds, ses_err *e);
 void ses_dir_lock_free(ses_dir_lock *l);
 
 #endif

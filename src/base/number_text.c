@@ -18,3 +18,14 @@ const char *ses_grouped_text(char buf[SES_NUMBER_TEXT], int64_t n)
     buf[at] = 0;
     return buf;
 }
+
+const char *ses_flops_text(char buf[SES_NUMBER_TEXT], double flops)
+{
+    snprintf(buf, SES_NUMBER_TEXT, "%.3g", flops);
+    char *plus = strchr(buf, '+');
+    if (plus) { /* "6.43e+19", "1e+09" */
+        size_t zeros = 1 + strspn(plus + 1, "0");
+        memmove(plus, plus + zeros, strlen(plus + zeros) + 1);
+    }
+    return buf;
+}

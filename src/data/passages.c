@@ -148,8 +148,15 @@ void ses_passages_free(ses_passages *r)
 
 static uint64_t epoch_key(int64_t epoch, uint64_t of) { return (uint64_t)epoch << 40 | of; }
 
+/* The first epoch with the same rows. */
+static int64_t original(const ses_passages *r, int64_t epoch)
+{
+    return r->o.copies > 0 ? epoch % r->o.copies : epoch;
+}
+
 static bool build_order(ses_passages *r, int64_t epoch, ses_err *e)
 {
+    epoch = original(r, epoch);
     size_t n = 0;
     ses_rng_stream d = ses_rng_stream_of(r->o.seed, epoch_key(epoch, 0), FOR_COPIES);
     for (size_t i = 0; i < r->o.n_parts; i++)
@@ -181,6 +188,7 @@ static bool add_block(ses_passages *r, size_t from, ses_err *e)
 
 static void shuffle_rows(ses_passages *r, int64_t block)
 {
+    for (size_t i = 0; i < r->n_rows; i++) r->row[i].index = (uint32_t)i;
     ses_rng_stream d = ses_rng_stream_of(r->o.seed, epoch_key(r->epoch, (uint64_t)block), FOR_ROWS);
     for (size_t i = r->n_rows; !r->o.in_order && i > 1; i--) {
         size_t k = (size_t)ses_draw_below(&d, (int64_t)i);
@@ -212,7 +220,8 @@ static bool pack_block(ses_passages *r, int64_t block, ses_err *e)
         for (size_t i = s->from; i < s[1].from; i++)
             if (r->order[i] >= r->base[part] && r->order[i] < r->base[part + 1])
                 r->doc[r->n_docs++] = ses_passages_doc(r, r->order[i]);
-    ses_rng_stream d = ses_rng_stream_of(r->o.seed, epoch_key(r->epoch, (uint64_t)block), FOR_PACKING);
+    uint64_t key = epoch_key(original(r, r->epoch), (uint64_t)block);
+    ses_rng_stream d = ses_rng_stream_of(r->o.seed, key, FOR_PACKING);
     if (!ses_passages_pack(r, &d, e)) return false;
     remove_short_rows(r);
     shuffle_rows(r, block);
@@ -268,7 +277,8 @@ int64_t ses_passages_tokens(ses_passages *r, int64_t epoch, ses_err *e)
 
 /* ---- a row ---- */
 
-static const ses_packed_row *find(ses_passages *r, int64_t epoch, int64_t i, ses_err *e)
+/* *first: the rows before its block; first may be NULL. */
+static const ses_packed_row *find(ses_passages *r, int64_t epoch, int64_t i, int64_t *first, ses_err *e)
 {
     if (!begin_epoch(r, epoch, e)) return NULL;
     size_t low = 0, high = r->n_blocks;
@@ -279,12 +289,13 @@ static const ses_packed_row *find(ses_passages *r, int64_t epoch, int64_t i, ses
         else
             high = mid;
     }
+    if (first) *first = r->block[low].rows;
     return pack_block(r, (int64_t)low, e) ? &r->row[i - r->block[low].rows] : NULL;
 }
 
 int64_t ses_passages_length(ses_passages *r, int64_t epoch, int64_t i, ses_err *e)
 {
-    const ses_packed_row *c = find(r, epoch, i, e);
+    const ses_packed_row *c = find(r, epoch, i, NULL, e);
     return c ? (int64_t)c->n : -1;
 }
 
@@ -301,15 +312,16 @@ static void read_from(ses_passages *r, size_t doc, int64_t first, int64_t at, in
 
 bool ses_passages_at(ses_passages *r, int64_t epoch, int64_t i, ses_passage *out, ses_err *e)
 {
-    const ses_packed_row *c = find(r, epoch, i, e);
+    int64_t first = 0;
+    const ses_packed_row *c = find(r, epoch, i, &first, e);
     if (!c) return false;
-    int64_t n = c->n, split = c->split;
+    int64_t n = c->n, split = c->split, row = r->o.copies > 0 ? first + c->index : i;
     *out = (ses_passage){ .id = r->id,
                           .starts = r->starts,
                           .n = n,
                           .split = split,
                           .is_negative = c->random || c->swapped,
-                          .number = epoch_key(epoch, (uint64_t)i),
+                          .number = epoch_key(original(r, epoch), (uint64_t)row),
                           .corpus = r->doc[c->doc].part };
     if (c->random) {
         ses_mixture_doc m = ses_passages_doc(r, c->other);

@@ -10,6 +10,7 @@
 typedef struct ses_packed_row {
     uint32_t doc, first, n, split;
     uint32_t other, other_first; /* document of the mixture, and its first token */
+    uint32_t index;              /* in its block before the shuffle */
     bool random, swapped;
 } ses_packed_row;
 

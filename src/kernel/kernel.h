@@ -66,6 +66,16 @@ typedef struct ses_gemm {
     bool is_f32;     /* C is f32, see ses_dst */
 } ses_gemm;
 
+/* Products of one shape: C_i = alpha A_i B_i + beta D_i for i < count. g is the first one, without packed,
+ * bias, act, pre_act and accumulate; matrix i lies i times a step behind the first. D has the strides of
+ * C. */
+typedef struct ses_gemm_batch {
+    ses_gemm g;
+    int64_t count, a_step, b_step, c_step;
+    const ses_real *d; /* NULL: beta is 0 */
+    double alpha, beta;
+} ses_gemm_batch;
+
 enum {
     SES_GEMM_I8_MAX_K = 1 << 16, /* larger k could overflow int32 sums */
     SES_GEMM_I8_MAX_N = 1 << 15, /* columns of C with an epilogue */
@@ -122,6 +132,9 @@ typedef struct ses_gemm_epilogue {
 ses_gemm ses_gemm_nt(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);
 ses_gemm ses_gemm_nn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);
 ses_gemm ses_gemm_tn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);
+
+/* gemm_batch on a CPU: one product after another. */
+void ses_gemm_one_by_one(ses_exec *x, const ses_gemm_batch *b, void (*gemm)(ses_exec *x, const ses_gemm *g));
 
 /* Attention over unpadded sequences. Row t of head h is at x[t * x_row + h * x_head], for x in q, k, v.
  *     out = dropout(softmax(scale q k' + rel_bias + bias, masked)) v
@@ -301,6 +314,23 @@ SES_HD static inline int64_t ses_block_grid_cols(const ses_block_grid *g)
 {
     return (g->cols + g->block_cols - 1) / g->block_cols;
 }
+
+/* Muon (Jordan et al. 2024), without its matrix products. */
+typedef struct ses_muon {
+    int64_t rows, cols;
+    double momentum, eps, scale;
+    bool nesterov;
+} ses_muon;
+
+/* One matrix of it: a parameter, or a part of one. Rows are `ld` elements apart. */
+typedef struct ses_muon_matrix {
+    ses_real *w;
+    const ses_real *g;
+    ses_real *m;
+    void *w_bf16; /* NULL, or the bf16 copy of w to update */
+    int64_t ld;
+    double keep, rate;
+} ses_muon_matrix;
 
 /* One tensor of adamw_list. */
 typedef struct ses_adamw_tensor {

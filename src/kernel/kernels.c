@@ -117,3 +117,20 @@ ses_gemm ses_gemm_tn(ses_real *c, const ses_real *a, const ses_real *b, int64_t 
 {
     return set_operands(new_gemm(c, m, n, k), a, 1, m, b, n, 1);
 }
+
+static void add_rows(const ses_gemm_batch *b, ses_real *c, const ses_real *d)
+{
+    ses_real alpha = (ses_real)b->alpha, beta = (ses_real)b->beta;
+    for (int64_t i = 0; i < b->g.m; i++, c += b->g.ldc, d += d ? b->g.ldc : 0)
+        for (int64_t j = 0; j < b->g.n; j++) c[j] = d ? alpha * c[j] + beta * d[j] : alpha * c[j];
+}
+
+void ses_gemm_one_by_one(ses_exec *x, const ses_gemm_batch *b, void (*gemm)(ses_exec *x, const ses_gemm *g))
+{
+    for (int64_t i = 0; i < b->count; i++) {
+        ses_gemm one = b->g;
+        one.a += i * b->a_step, one.b += i * b->b_step, one.c += i * b->c_step;
+        gemm(x, &one);
+        if (b->d || b->alpha != 1) add_rows(b, one.c, b->d ? b->d + i * b->c_step : NULL);
+    }
+}

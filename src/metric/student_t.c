@@ -84,3 +84,23 @@ ses_mean_interval ses_mean_interval_of(const double *x, size_t n, double level)
     m.high = m.mean + half;
     return m;
 }
+
+ses_mean_difference ses_mean_difference_of(const ses_mean_interval *a, const ses_mean_interval *b,
+                                           double level)
+{
+    ses_mean_difference d = { a->mean - b->mean, NAN, NAN, NAN, NAN };
+    if (a->n < 2 || b->n < 2) return d;
+    double na = (double)a->n, nb = (double)b->n, va = a->deviation * a->deviation / na,
+           vb = b->deviation * b->deviation / nb, error = sqrt(va + vb);
+    if (error == 0) { /* no noise at all */
+        d.low = d.high = d.difference;
+        d.p = d.difference == 0;
+        return d;
+    }
+    d.df = (va + vb) * (va + vb) / (va * va / (na - 1) + vb * vb / (nb - 1));
+    double half = ses_student_t_quantile(0.5 + level / 2, d.df) * error;
+    d.low = d.difference - half;
+    d.high = d.difference + half;
+    d.p = 2 * ses_student_t_cdf(-fabs(d.difference) / error, d.df);
+    return d;
+}

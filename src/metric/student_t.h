@@ -18,4 +18,13 @@ typedef struct ses_mean_interval {
 /* level: 0.95. */
 ses_mean_interval ses_mean_interval_of(const double *x, size_t n, double level);
 
+/* Difference of two means a - b whose variances may differ (Welch): interval of this level and the
+ * probability p of so large a difference, either way, if the means are equal. NaN: fewer than two values on a
+ * side. */
+typedef struct ses_mean_difference {
+    double difference, df, low, high, p;
+} ses_mean_difference;
+ses_mean_difference ses_mean_difference_of(const ses_mean_interval *a, const ses_mean_interval *b,
+                                           double level);
+
 #endif

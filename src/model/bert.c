@@ -28,6 +28,7 @@ const ses_tensor_name ses_bert_tensors[SES_BERT_TENSORS] = {
     { "layer.#.attn.query.*", "encoder.layer.#.attention.self.query.*" },
     { "layer.#.attn.key.*", "encoder.layer.#.attention.self.key.*" },
     { "layer.#.attn.value.*", "encoder.layer.#.attention.self.value.*" },
+    { "layer.#.attn.qkv.*", "encoder.layer.#.attention.self.qkv.*" }, /* rotary positions */
     { "layer.#.attn.distance", "encoder.layer.#.attention.self.distance_embedding.weight" },
     { "layer.#.attn.out.*", "encoder.layer.#.attention.output.dense.*" },
     { "layer.#.attn.norm.*", "encoder.layer.#.attention.output.LayerNorm.*" },
@@ -39,6 +40,7 @@ const ses_tensor_name ses_bert_tensors[SES_BERT_TENSORS] = {
     { "layer.#.ffn.up.*", "encoder.layer.#.intermediate.dense.*" },
     { "layer.#.ffn.down.*", "encoder.layer.#.output.dense.*" },
     { "layer.#.ffn.norm.*", "encoder.layer.#.output.LayerNorm.*" },
+    { "final_norm.*", "encoder.LayerNorm.*" }, /* pre-norm */
     { "pooler.*", "pooler.dense.*" },
 };
 
@@ -49,14 +51,33 @@ bool ses_bert_post_read(ses_config *c, const ses_json *config, ses_err *e)
     return true;
 }
 
+/* Rotary positions and norms before the sublayers: a network that learns from little text, with the heads of
+ * BERT. transformers has no such BERT. */
+static bool read_modern(ses_config *c, const ses_json *config, ses_err *e)
+{
+    static const char *const placements[] = { "post", "pre" };
+    size_t pre;
+    if (!ses_config_name(config, "norm_placement", placements, SES_LEN(placements), &pre, e)) return false;
+    if (pre) {
+        c->norm.placement = SES_PRE_NORM;
+        c->norm.after_last_layer = c->norm.no_first_attn_norm = true;
+    }
+    if (c->position.kind != SES_POS_ROTARY) return true;
+    c->attention.qkv_layout = SES_QKV_FUSED;
+    c->position.rope_theta = c->position.local_rope_theta = 10000;
+    return c->hidden / c->attention.heads % 2 == 0 ||
+           ses_fail(e, SES_EARG, "rotary positions need heads of an even size");
+}
+
 bool ses_bert_post_read_positions(ses_config *c, const ses_json *config, ses_err *e)
 {
-    static const char *const names[] = { "absolute", "relative_key", "relative_key_query" };
+    static const char *const names[] = { "absolute", "relative_key", "relative_key_query", "rotary" };
     static const ses_position_kind kinds[] = { SES_POS_LEARNED, SES_POS_RELATIVE_KEY,
-                                               SES_POS_RELATIVE_KEY_QUERY };
+                                               SES_POS_RELATIVE_KEY_QUERY, SES_POS_ROTARY };
     size_t kind;
     if (!ses_config_name(config, "position_embedding_type", names, SES_LEN(names), &kind, e)) return false;
     c->position.kind = kinds[kind];
+    if (!read_modern(c, config, e)) return false;
     if (!ses_config_bool(config, "add_cross_attention", &c->attention.cross, e)) return false;
     return ses_bert_post_read(c, config, e);
 }
@@ -75,6 +96,7 @@ const ses_tensor_name ses_bert_heads[SES_BERT_HEADS] = {
     { "lm.out.bias", "/cls.predictions.bias" },
     { "lm.out.bias", "/cls.predictions.decoder.bias" },
     { "boundary.*", "/cls.span_boundary.*" },
+    { "copy.*", "/cls.copy.*" },
     { "next.*", "/cls.seq_relationship.*" },
     { "classify.out.*", "/classifier.*" },
     { "choice.out.*", "/classifier.*" },
@@ -87,6 +109,7 @@ static const ses_class classes[] = {
     SES_POOLED_CLASS("BertForPreTraining", SES_USE_HEAD(masked_lm, "prediction_logits"),
                      SES_USE_PAIR_HEAD(next_sentence, "seq_relationship_logits")),
     SES_CLASS("BertForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
+    SES_CLASS("BertForCopyLM", SES_USE_HEAD(copy_lm, "logits")),
     SES_CLASS("BertLMHeadModel", SES_USE_HEAD(causal_lm, "logits")),
     SES_CLASS("SpanBertForPreTraining", SES_USE_HEAD(masked_lm, "prediction_logits"),
               SES_USE_HEAD(span_boundary, "span_boundary_logits")),

@@ -200,7 +200,7 @@ static bool read_problem(const ses_json *config, ses_config *c, ses_err *e)
 /* "layers" and "combine" of "sesame_head". */
 static bool read_layer_choice(const ses_json *custom, ses_config *c, ses_err *e)
 {
-    static const char *const names[] = { "mean", "sum", "concat" };
+    static const char *const names[] = { "mean", "sum", "concat", "mix" };
     ses_layer_choice *k = &c->custom_head.choice;
     const ses_json *layers = ses_json_get(custom, "layers");
     size_t combine;
@@ -225,7 +225,7 @@ static bool read_layer_choice(const ses_json *custom, ses_config *c, ses_err *e)
 /* "pooling" and "normalize" of "sesame_head": the input of a classifier of sentence vectors (SetFit). */
 static bool read_head_pooling(const ses_json *custom, ses_config *c, ses_err *e)
 {
-    static const char *const names[] = { "default", "cls", "mean", "max" };
+    static const char *const names[] = { "default", "cls", "mean", "max", "last" };
     size_t pooling;
     if (!ses_config_name(custom, "pooling", names, SES_LEN(names), &pooling, e)) return false;
     c->custom_head.pooling = (ses_head_pooling)pooling;

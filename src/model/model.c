@@ -82,7 +82,7 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     m->c.pooler.present = m->class->pooler && !o->no_head && !m->c.custom_head.kind;
     m->c.decoder.input_from_source = m->class->decoder_input_from_source;
     if (m->class->summary) m->c.summary.kind = m->class->summary;
-    if (m->c.custom_head.pooling) m->c.summary.kind = ses_head_pooling_summary(m->c.custom_head.pooling);
+    m->c.summary.kind = ses_custom_head_summary(&m->c);
     if (m->class->uses_sequence_summary_act) m->c.summary.act = m->c.summary.sequence_summary_act;
     if (m->class->includes_token) m->c.input.excludes_token = false;
     if (m->class->no_output_drop) m->c.rnn.output_drop = 0;
@@ -99,9 +99,11 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     ses_tensor *projection = m->stack[1].token ? m->stack[1].token : m->stack[0].token;
     bool adapter_head = m->adapter && n && !use[0].head->pretrained; /* the head belongs to the adapter */
     if (adapter_head && !ses_adapter_end(m->adapter, m, e)) return false;
-    if (m->c.custom_head.scalar_mix && n)
-        m->scalar_mix = ses_scalar_mix_add(m->store, m->stack[has_decoder(m)].depth);
     if (n) m->choice = m->c.custom_head.choice;
+    if (m->c.custom_head.scalar_mix && n)
+        m->scalar_mix = ses_scalar_mix_add(m->store, "own.mix.", m->stack[has_decoder(m)].depth + 1);
+    else if (m->choice.n && m->choice.combine == SES_COMBINE_MIX)
+        m->scalar_mix = ses_scalar_mix_add(m->store, "own.mix.", m->choice.n);
     if (!ses_layer_choice_check(&m->c, m->stack[has_decoder(m)].depth, e)) return false;
     for (size_t i = 0; i < n; i++) use[i].head->add(&m->head[i], m->store, &m->c, projection);
     if (!ses_model_add_exits(m, e)) return false;
@@ -109,7 +111,9 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     if (!ses_low_rank_end(m, e)) return false;
     ses_store_keep_16bit(m->store, m->first_head_param);
     if (m->adapter && !ses_adapter_check_disjoint(m->adapter, m, e)) return false;
-    return ses_store_ok(m->store, e);
+    if (!ses_store_ok(m->store, e)) return false;
+    ses_model_flops_init(m);
+    return true;
 }
 
 /* The generation head: of a decoder (a decoder-only class may use the masked LM head, which is causal there),
@@ -349,8 +353,9 @@ static ses_state run_stacks(const ses_model *m, ses_forward_ctx *p)
         p->memory = at.x;
         at = (ses_state){ .x = ses_stack_run(&m->stack[1], p, &p->target, at.x), .seqs = &p->target };
     }
-    if (m->choice.n && p->layer) at.x = ses_layer_choice_run(&m->choice, p->tape, p->layer, depth);
-    if (m->scalar_mix.weight && p->layer)
+    if (m->choice.n && p->layer)
+        at.x = ses_layer_choice_run(&m->choice, &m->scalar_mix, p->tape, p->layer, depth);
+    else if (m->scalar_mix.weight && p->layer)
         at.x = ses_scalar_mix_run(&m->scalar_mix, p->tape, p->layer, depth + 1);
     if (m->c.pooler.present && at.seqs->seqs) { /* 0: all texts have left */
         ses_tensor *first = ses_summary_first(p, &at);
@@ -379,6 +384,16 @@ static ses_tensor *run_heads(const ses_model *m, ses_forward_ctx *p, const ses_s
         loss = loss && p->loss ? ses_add(t, loss, p->loss) : loss ? loss : p->loss;
     }
     return loss;
+}
+
+/* Counts the FLOPs of the pass, and of its backward pass if there will be one. */
+static void count_flops(const ses_model *m, const ses_forward_ctx *p)
+{
+    bool train = ses_tape_recording(p->tape);
+    ses_flops_units units = ses_model_flops_pass(m, p);
+    ses_flops f = ses_model_flops(m, &units, train);
+    ses_tape_add_flops(p->tape,
+                       ses_flops_sum(&f) * (train ? ses_train_passes(ses_tape_recomputing(p->tape)) : 1));
 }
 
 bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, const ses_output_request *request,
@@ -415,6 +430,7 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
     if (v.tokens) ses_virtual_batch_shrink(&v, t, p.item, p.n);
     out->loss = loss, out->item = p.item, out->n = p.n, out->mem_cu_seqlens = p.mem_cu_seqlens;
     bool ok = ses_tape_ok(t, e);
+    if (ok) count_flops(m, &p);
     if (b->cache) ses_cache_end(&p, ok);
     return ok;
 }

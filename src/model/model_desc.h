@@ -6,6 +6,7 @@
 #define SES_MODEL_DESC_H
 
 #include "base/arena.h"
+#include "model/flops/model_flops.h"
 #include "nn/exit/exit_heads.h"
 #include "nn/nn.h"
 #include "sesame/json.h"
@@ -152,10 +153,10 @@ const ses_model_desc *const *ses_models(void); /* all descriptions, NULL-termina
 bool ses_model_sets_segments(const char *tokenizer_class, const char *model_type);
 
 /* Shared tables: BERT's and BART's config keys and tensor names. */
-enum { SES_BERT_KEYS = 16, SES_BERT_TENSORS = 19 };
+enum { SES_BERT_KEYS = 16, SES_BERT_TENSORS = 21 };
 extern const ses_config_key ses_bert_keys[SES_BERT_KEYS];
 extern const ses_tensor_name ses_bert_tensors[SES_BERT_TENSORS];
-enum { SES_BERT_HEADS = 12, SES_ROBERTA_HEADS = 11 }; /* names of head tensors */
+enum { SES_BERT_HEADS = 13, SES_ROBERTA_HEADS = 11 }; /* names of head tensors */
 extern const ses_tensor_name ses_bert_heads[SES_BERT_HEADS], ses_roberta_heads[SES_ROBERTA_HEADS];
 enum { SES_BART_KEYS = 21, SES_BART_TENSORS = 42 };
 extern const ses_config_key ses_bart_keys[SES_BART_KEYS];
@@ -201,6 +202,7 @@ struct ses_model {
     ses_err low_rank_err; /* the first rank that is too large */
     bool is_view;         /* everything but the struct belongs to another model */
     ses_exits exits;      /* n 0: none */
+    ses_flops_rates flops;
 };
 
 /* config.c: the description of the config's model_type. */
@@ -367,6 +369,8 @@ bool ses_low_rank_key(const ses_model *m, const char *weight, char *buf, size_t 
 
 /* model_exits.c: reads "sesame_exits"; the rest of the config is read. */
 bool ses_exits_read(const ses_json *config, ses_config *c, ses_err *e);
+/* Writes the rule into the config.json of a folder with exits. */
+bool ses_exit_rule_store(const char *dir, const char *rule, ses_err *e);
 /* Why a model cannot have exits; NULL: it can. */
 const char *ses_exits_unsupported(const ses_model_desc *d, const ses_config *c);
 /* Declares the exits of m->c after the heads; a class without a sequence classifier has none. */

@@ -31,6 +31,38 @@ static bool read_layers(const ses_json *list, ses_config *c, ses_err *e)
     return true;
 }
 
+/* "rule": as of ses_exit_policy_parse; absent or null: none. */
+static bool read_rule(const ses_json *x, ses_config *c, ses_err *e)
+{
+    const char *rule = ses_json_string(x, NULL);
+    if (ses_json_type_of(x) == SES_JSON_NULL) return true;
+    if (!rule) return ses_json_wrong_type("rule", x, "a string", e);
+    c->exits.has_rule = true;
+    return ses_exit_policy_parse(rule, &c->exits.rule, e);
+}
+
+static bool fail_no_exits(const char *name, ses_err *e)
+{
+    return ses_fail(e, SES_EUNSUPPORTED,
+                    "exit: the model (%s) has no classifiers after inner layers: train them with "
+                    "'sesame finetune --exits joint' or '--exits frozen'",
+                    name);
+}
+
+/* The object of the exits with another rule. */
+static void put_with_rule(const ses_json *exits, const char *rule, ses_json_writer *w)
+{
+    ses_json_begin_object(w);
+    for (size_t i = 0; i < ses_json_len(exits); i++) {
+        const char *key = ses_json_key(exits, i, NULL);
+        if (!strcmp(key, "rule")) continue;
+        ses_json_put_key(w, key);
+        ses_json_put_value(w, ses_json_at(exits, i));
+    }
+    ses_json_member_string(w, "rule", rule);
+    ses_json_end_object(w);
+}
+
 bool ses_exits_read(const ses_json *config, ses_config *c, ses_err *e)
 {
     static const char *const heads[] = { "pooled", "linear" };
@@ -42,7 +74,33 @@ bool ses_exits_read(const ses_json *config, ses_config *c, ses_err *e)
         !read_layers(ses_json_get(x, "layers"), c, e))
         return ses_wrap(e, "\"" SES_EXITS_KEY "\"");
     c->exits.linear = head == 1;
-    return true;
+    return read_rule(ses_json_get(x, "rule"), c, e) || ses_wrap(e, "\"" SES_EXITS_KEY "\"");
+}
+
+bool ses_exit_rule_store(const char *dir, const char *rule, ses_err *e)
+{
+    ses_exit_policy policy;
+    if (!ses_exit_policy_parse(rule, &policy, e)) return false;
+    ses_json_doc *doc = ses_model_config_open(dir, NULL, e);
+    ses_json_writer *w = doc ? ses_json_writer_new(2, e) : NULL;
+    const ses_json *config = doc ? ses_json_root(doc) : NULL, *x = ses_json_get(config, SES_EXITS_KEY);
+    bool ok = w && (ses_json_type_of(x) == SES_JSON_OBJECT || fail_no_exits(dir, e));
+    if (ok) ses_json_begin_object(w);
+    for (size_t i = 0; ok && i < ses_json_len(config); i++) {
+        const char *key = ses_json_key(config, i, NULL);
+        ses_json_put_key(w, key);
+        if (strcmp(key, SES_EXITS_KEY) != 0)
+            ses_json_put_value(w, ses_json_at(config, i));
+        else
+            put_with_rule(x, rule, w);
+    }
+    if (ok) {
+        ses_json_end_object(w);
+        ok = ses_json_writer_save(w, dir, "config.json", true, e);
+    } else
+        ses_json_writer_free(w);
+    ses_json_free(doc);
+    return ok;
 }
 
 /* ---- models ---- */
@@ -73,7 +131,14 @@ bool ses_model_add_exits(ses_model *m, ses_err *e)
     if (reason)
         return ses_fail(e, SES_EUNSUPPORTED, "\"" SES_EXITS_KEY "\": %s cannot have exits: %s", m->desc->name,
                         reason);
-    return ses_exits_add(&m->exits, m->store, &m->c, e);
+    return ses_exits_add(&m->exits, m->store, &m->c, e) &&
+           (!m->c.exits.has_rule || ses_exit_policy_check(&m->c.exits.rule, m, e) ||
+            ses_wrap(e, "\"" SES_EXITS_KEY "\""));
+}
+
+const ses_exit_policy *ses_model_exit_policy(const ses_model *m)
+{
+    return m->exits.n && m->c.exits.has_rule ? &m->c.exits.rule : NULL;
 }
 
 int64_t ses_model_exit_count(const ses_model *m) { return m->exits.n; }
@@ -129,11 +194,7 @@ bool ses_exit_policy_check(const ses_exit_policy *p, const ses_model *m, ses_err
 {
     int64_t depth = m->stack[0].depth;
     if (p->rule == SES_EXIT_NEVER) return true;
-    if (!m->exits.n)
-        return ses_fail(e, SES_EUNSUPPORTED,
-                        "exit: the model (%s) has no classifiers after inner layers: train them with "
-                        "'sesame finetune --exits joint' or '--exits frozen'",
-                        m->class->name);
+    if (!m->exits.n) return fail_no_exits(m->class->name, e);
     if (p->rule != SES_EXIT_LAYER && (m->c.labels < 2 || m->c.head.problem == SES_PROBLEM_MULTI ||
                                       m->c.head.problem == SES_PROBLEM_REGRESSION))
         return ses_fail(e, SES_EUNSUPPORTED,

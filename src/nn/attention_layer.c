@@ -25,6 +25,7 @@ ses_attn_params ses_attn_params_add(ses_store *s, const ses_config *c, int64_t h
     snprintf(part, sizeof part, "%s.qkv", name);
     if (c->attention.qkv_layout != SES_QKV_SEPARATE) {
         a.query = ses_dense_add_layout(s, layout, 3 * inner, C, qkv, part);
+        if (c->attention.qkv_layout == SES_QKV_FUSED) ses_store_set_parts(s, a.query.w, 3);
     } else {
         static const char *const of[] = { "query", "key", "value" };
         for (int i = 0; i < 3; i++) snprintf(names[i], sizeof names[i], "%s.%s", name, of[i]);
@@ -47,6 +48,7 @@ ses_attn_params ses_cross_params_add(ses_store *s, const ses_config *c, int64_t 
     a.query = ses_dense_add_layout(s, layout, inner, C, bias, part);
     snprintf(part, sizeof part, "%s.kv", name);
     a.key = ses_dense_add_layout(s, layout, 2 * inner, C, bias, part);
+    if (c->attention.qkv_layout == SES_QKV_FUSED) ses_store_set_parts(s, a.key.w, 2);
     a.out = out_add(s, c, inner, name);
     return a;
 }

@@ -5,13 +5,16 @@
 #define SES_NN_CONFIG_H
 
 #include "base/labels/tag_scheme.h"
+#include "sesame/exits.h"
 #include "sesame/ops.h"
 
 /* Sizes and widths of character filters are bounded by the number of inputs of an op (SES_MAX_IN). */
+enum { SES_MAX_VECTOR_MIXES = 8 };
 enum { SES_MAX_FILTERS = 10, SES_MAX_FILTER_SIZE = 10, SES_MAX_HIGHWAYS = 8 };
 enum { SES_MAX_LAYERS = 1024, SES_MAX_CLUSTERS = 8, SES_MAX_CUSTOM_LAYERS = 4, SES_MAX_LAYER_CHOICE = 64 };
 
-typedef enum { SES_COMBINE_MEAN, SES_COMBINE_SUM, SES_COMBINE_CONCAT } ses_combine;
+/* mix: a learned weighted sum (ses_scalar_mix). */
+typedef enum { SES_COMBINE_MEAN, SES_COMBINE_SUM, SES_COMBINE_CONCAT, SES_COMBINE_MIX } ses_combine;
 
 /* Layers that heads read instead of the last one: 0 is the embeddings, -1 the last layer. */
 typedef struct ses_layer_choice {
@@ -75,10 +78,11 @@ typedef enum {
 
 /* The tokens whose states it reads. */
 typedef enum {
-    SES_HEAD_POOL_DEFAULT /* the model's summary */,
+    SES_HEAD_POOL_DEFAULT /* see ses_custom_head_summary */,
     SES_HEAD_POOL_FIRST,
     SES_HEAD_POOL_MEAN,
-    SES_HEAD_POOL_MAX
+    SES_HEAD_POOL_MAX,
+    SES_HEAD_POOL_LAST
 } ses_head_pooling;
 
 /* Attention of a recurrent decoder over the encoder's states. */
@@ -222,6 +226,12 @@ typedef struct ses_config {
         int64_t window;         /* words that a hidden vector reads */
         int64_t conv_width;     /* outputs of the convolution */
         int64_t distance_width; /* columns of the vector of the distance from the word to be labeled */
+        /* Columns of the vectors that are layers of a model, side by side: a learned weighted sum replaces
+         * them. In the order of columns. */
+        struct {
+            int64_t column, layers, size;
+        } mix[SES_MAX_VECTOR_MIXES];
+        int64_t n_mix;
     } tagger;
 
     /* Recurrent layers. */
@@ -339,6 +349,8 @@ typedef struct ses_config {
         int64_t n;
         uint64_t layers[SES_MAX_LAYERS / 64]; /* bit i: after i layers */
         bool linear;                          /* without a dense layer before the scores */
+        bool has_rule;                        /* "rule": of predictions that name none */
+        ses_exit_policy rule;
     } exits;
 
     /* Token classification with a CRF over the labels; scheme: which steps are never decoded. */

@@ -3,11 +3,17 @@
 
 bool ses_custom_head_is_recurrent(const ses_config *c) { return c->custom_head.kind >= SES_CUSTOM_LSTM; }
 
-ses_summary ses_head_pooling_summary(ses_head_pooling p)
+ses_summary ses_custom_head_summary(const ses_config *c)
 {
-    return p == SES_HEAD_POOL_MEAN  ? SES_SUMMARY_MEAN
-           : p == SES_HEAD_POOL_MAX ? SES_SUMMARY_MAX
-                                    : SES_SUMMARY_FIRST;
+    /* the first token of a causal model attends to no other */
+    bool blind = c->custom_head.kind && c->attention.causal && c->summary.kind == SES_SUMMARY_FIRST;
+    switch (c->custom_head.pooling) {
+    case SES_HEAD_POOL_FIRST: return SES_SUMMARY_FIRST;
+    case SES_HEAD_POOL_MEAN: return SES_SUMMARY_MEAN;
+    case SES_HEAD_POOL_MAX: return SES_SUMMARY_MAX;
+    case SES_HEAD_POOL_LAST: return SES_SUMMARY_LAST_TOKEN;
+    default: return blind ? SES_SUMMARY_LAST_TOKEN : c->summary.kind;
+    }
 }
 
 static ses_rnn_type rnn_type(const ses_config *c)

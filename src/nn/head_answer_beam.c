@@ -196,6 +196,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
 const ses_head ses_head_answer_beam = { .name = "answer-beam",
                                         .peft_task = "QUESTION_ANS",
                                         .description = "answers a question from a passage, by beam search",
+                                        .scores = SES_SCORES_TOKENS,
                                         .axis = SES_LABEL_PER_SEQUENCE,
                                         .class_count = classes,
                                         .add = add,

@@ -79,6 +79,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
 const ses_head ses_head_bidirectional_lm = { .name = "bidirectional-lm",
                                              .pretrained = true,
                                              .description = "predicts next and previous words",
+                                             .scores = SES_SCORES_LABELED_TWICE,
                                              .axis = SES_LABEL_PER_TOKEN,
                                              .class_count = classes,
                                              .add = add,

@@ -116,6 +116,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
 const ses_head ses_head_neighbor_sentences = { .name = "neighbor-sentences",
                                                .pretrained = true,
                                                .description = "predicts the sentences before and after",
+                                               .scores = SES_SCORES_TOKENS_TWICE,
                                                .axis = SES_LABEL_PER_SEQUENCE,
                                                .class_count = classes,
                                                .add = add,

@@ -82,6 +82,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_c
 const ses_head ses_head_span_boundary = { .name = "span-boundary",
                                           .pretrained = true,
                                           .description = "predicts a masked span from the tokens around it",
+                                          .scores = SES_SCORES_LABELED,
                                           .axis = SES_LABEL_PER_TOKEN,
                                           .class_count = classes,
                                           .add = add,

@@ -1,4 +1,5 @@
-/* Heads on chosen layers: the mean, the sum or the concatenation of hidden states replaces the last one. */
+/* Heads on chosen layers: the mean, the sum, the concatenation or a learned mix of hidden states replaces the
+ * last one. */
 #include "nn.h"
 
 bool ses_layer_choice_check(const ses_config *c, int64_t depth, ses_err *e)
@@ -20,7 +21,8 @@ int64_t ses_layer_choice_width(const ses_config *c, int64_t width)
     return k->n && k->combine == SES_COMBINE_CONCAT ? k->n * width : width;
 }
 
-ses_tensor *ses_layer_choice_run(const ses_layer_choice *k, ses_tape *t, ses_tensor *const *h, int64_t depth)
+ses_tensor *ses_layer_choice_run(const ses_layer_choice *k, const ses_scalar_mix *mix, ses_tape *t,
+                                 ses_tensor *const *h, int64_t depth)
 {
     ses_tensor *x[SES_MAX_LAYER_CHOICE] = { 0 }, *sum = NULL;
     for (int64_t i = 0; i < k->n; i++) {
@@ -31,6 +33,7 @@ ses_tensor *ses_layer_choice_run(const ses_layer_choice *k, ses_tape *t, ses_ten
             return NULL;
         }
     }
+    if (k->combine == SES_COMBINE_MIX) return ses_scalar_mix_run(mix, t, x, k->n);
     if (k->combine == SES_COMBINE_CONCAT && k->n > 1) return ses_concat(t, (int)k->n, x);
     for (int64_t i = 0; i < k->n; i++) sum = sum ? ses_add(t, sum, x[i]) : x[i];
     return k->combine == SES_COMBINE_MEAN && k->n > 1 ? ses_scale(t, sum, 1 / (double)k->n) : sum;

@@ -25,7 +25,7 @@ void ses_lm_add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tenso
         h->out.b = ses_store_add(s, "lm.out.bias", SES_DIM(c->vocab), SES_INIT_ZERO);
 }
 
-static ses_tensor *transform(const ses_head_params *h, ses_forward_ctx *p, ses_tensor *x)
+ses_tensor *ses_lm_transform(const ses_head_params *h, ses_forward_ctx *p, ses_tensor *x)
 {
     if (h->dense.w)
         x = ses_norm_run(p->tape, h->norm, ses_dense_run(p->tape, h->dense, x, p->c->lm.act), NULL,
@@ -46,7 +46,7 @@ static ses_tensor *project(const ses_head_params *h, ses_tape *t, ses_tensor *x)
 ses_tensor *ses_lm_logits(const ses_head_params *h, ses_forward_ctx *p, ses_tensor *x)
 {
     if (p->c->adaptive.clusters) return ses_adaptive_softmax_logits(&h->adaptive, p, x);
-    return project(h, p->tape, transform(h, p, x));
+    return project(h, p->tape, ses_lm_transform(h, p, x));
 }
 
 void ses_lm_output(const ses_head_params *h, const ses_head_use *use, ses_forward_ctx *p, ses_axis axis,
@@ -77,7 +77,7 @@ ses_tensor *ses_lm_loss(const ses_head_params *h, ses_forward_ctx *p, const ses_
         token[n] = 0, label[n++] = SES_IGNORE_INDEX;
     ses_tensor *x = ses_state_gather(p, at, token, n);
     if (p->c->adaptive.clusters) return ses_adaptive_softmax_loss(&h->adaptive, p, x, label, n);
-    ses_tensor *y = transform(h, p, x), *labels = ses_tape_ints(t, label, n);
+    ses_tensor *y = ses_lm_transform(h, p, x), *labels = ses_tape_ints(t, label, n);
     if (h->extra_proj) return ses_cross_entropy(t, project(h, t, y), labels);
     return ses_linear_cross_entropy(t, ses_dense_run_first(t, &h->out, y), h->out.w, h->out.b, labels);
 }

@@ -459,17 +459,20 @@ ses_tensor *ses_dropout_tokens(ses_forward_ctx *p, const ses_seqs *q, ses_tensor
  * dropout). */
 ses_tensor *ses_dropout_types(ses_forward_ctx *p, const ses_seqs *q, ses_tensor *x, double rate);
 
-/* ELMo's scalar mix (Peters et al. 2018): gain sum_i softmax(weight)_i h_i over embeddings and layers. */
+/* ELMo's scalar mix (Peters et al. 2018): gain sum_i softmax(weight)_i h_i over n layers. */
 typedef struct ses_scalar_mix {
-    ses_tensor *weight, *gain; /* [layers + 1], [1]; NULL: none */
+    ses_tensor *weight, *gain; /* [n], [1]; NULL: none */
 } ses_scalar_mix;
-ses_scalar_mix ses_scalar_mix_add(ses_store *s, int64_t layers);
+/* Parameters named prefix + "weight", "gain". */
+ses_scalar_mix ses_scalar_mix_add(ses_store *s, const char *prefix, int64_t n);
 ses_tensor *ses_scalar_mix_run(const ses_scalar_mix *m, ses_tape *t, ses_tensor *const *h, int64_t n);
 
 /* Heads on chosen layers (config.custom_head.choice). */
 bool ses_layer_choice_check(const ses_config *c, int64_t depth, ses_err *e);
 int64_t ses_layer_choice_width(const ses_config *c, int64_t width); /* width of the combined layers */
-ses_tensor *ses_layer_choice_run(const ses_layer_choice *k, ses_tape *t, ses_tensor *const *h, int64_t depth);
+/* mix: the weights of SES_COMBINE_MIX. */
+ses_tensor *ses_layer_choice_run(const ses_layer_choice *k, const ses_scalar_mix *mix, ses_tape *t,
+                                 ses_tensor *const *h, int64_t depth);
 
 typedef struct ses_batch_norm_params {
     ses_tensor *gain, *bias, *mean, *var; /* mean, var: running statistics */
@@ -486,7 +489,7 @@ typedef struct ses_head_params {
     /* [hidden - embed.width, vocab]: projection of the columns beyond the token table */
     ses_tensor *extra_proj;
     ses_adaptive_softmax adaptive; /* replaces all of the above */
-    /* span boundary head: second layer, embeddings of the positions in the span */
+    /* span boundary head: second layer, embeddings of the positions in the span; copy_lm: the copy logit */
     ses_dense dense2;
     ses_norm norm2;
     ses_tensor *boundary_position;
@@ -539,6 +542,15 @@ typedef enum {
     SES_LABEL_SPAN
 } ses_label_axis;
 
+/* The rows that a head scores in training, for counts of its work. */
+typedef enum {
+    SES_SCORES_BY_AXIS,       /* all tokens, or sequences */
+    SES_SCORES_LABELED,       /* labeled tokens */
+    SES_SCORES_LABELED_TWICE, /* the same in two directions */
+    SES_SCORES_TOKENS,        /* all tokens, whatever the axis is */
+    SES_SCORES_TOKENS_TWICE
+} ses_head_rows;
+
 typedef struct ses_head {
     const char *name, *description; /* "masked-lm"; a description for messages */
     ses_label_axis axis;
@@ -548,6 +560,7 @@ typedef struct ses_head {
     bool is_lm;            /* scores are over the vocabulary and may be requested by row */
     bool has_exits;        /* classifiers after inner layers may do its work: early exits */
     bool shifts_labels;    /* row t is scored with the label of token t + 1 */
+    ses_head_rows scores;
     int64_t (*class_count)(const ses_config *c); /* number of label values; 0: positions in a sequence */
     void (*add)(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token);
     void (*run)(const ses_head_params *h, const ses_head_use *use, ses_forward_ctx *p, const ses_state *at);
@@ -574,7 +587,9 @@ ses_tensor *ses_prediction_head_run(const ses_head_params *h, ses_forward_ctx *p
 void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c, int64_t outputs);
 /* Does it read all tokens instead of a summary token? */
 bool ses_custom_head_is_recurrent(const ses_config *c);
-ses_summary ses_head_pooling_summary(ses_head_pooling p);
+/* The summary that it reads: its pooling, or the model's; of a causal model that has the first token, which
+ * attends to no other, the last one. */
+ses_summary ses_custom_head_summary(const ses_config *c);
 ses_tensor *ses_custom_head_run(const ses_head_params *h, ses_forward_ctx *p, const ses_state *at,
                                 bool per_token);
 /* ULMFiT's classifier (config.head.pooled_width): its parameters, its scores [B, labels]. */
@@ -591,7 +606,11 @@ ses_tensor *ses_summary_run(const ses_head_params *h, ses_forward_ctx *p, const 
 
 /* The LM head: transform, if the model has one, and vocabulary projection. */
 void ses_lm_add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token);
+/* x before the projection: dense layer and norm, if the model has them. */
+ses_tensor *ses_lm_transform(const ses_head_params *h, ses_forward_ctx *p, ses_tensor *x);
 ses_tensor *ses_lm_logits(const ses_head_params *h, ses_forward_ctx *p, ses_tensor *x);
+/* The output of copy_lm beside its logits: the logit of copying the input token, for each row. */
+#define SES_COPY_OUTPUT "copy_logits"
 /* Outputs the logits if requested: of all rows, or of the requested ones. */
 void ses_lm_output(const ses_head_params *h, const ses_head_use *use, ses_forward_ctx *p, ses_axis axis,
                    const ses_state *at);

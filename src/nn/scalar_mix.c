@@ -1,10 +1,15 @@
-/* ELMo's scalar mix: a learned weighted sum of all layers, which replaces the last one. */
+/* ELMo's scalar mix: a learned weighted sum of layers, which replaces the last one. */
 #include "nn.h"
 
-ses_scalar_mix ses_scalar_mix_add(ses_store *s, int64_t layers)
+#include <stdio.h>
+
+ses_scalar_mix ses_scalar_mix_add(ses_store *s, const char *prefix, int64_t n)
 {
-    return (ses_scalar_mix){ .weight = ses_store_add(s, "own.mix.weight", SES_DIM(layers + 1), SES_INIT_ZERO),
-                             .gain = ses_store_add(s, "own.mix.gain", SES_DIM(1), SES_INIT_ONE) };
+    char weight[64], gain[64];
+    snprintf(weight, sizeof weight, "%sweight", prefix);
+    snprintf(gain, sizeof gain, "%sgain", prefix);
+    return (ses_scalar_mix){ .weight = ses_store_add(s, weight, SES_DIM(n), SES_INIT_ZERO),
+                             .gain = ses_store_add(s, gain, SES_DIM(1), SES_INIT_ONE) };
 }
 
 ses_tensor *ses_scalar_mix_run(const ses_scalar_mix *m, ses_tape *t, ses_tensor *const *h, int64_t n)

@@ -37,6 +37,7 @@ static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c
     if (c->ffn.gated && !c->ffn.fused_gate) l.gate = dense(s, c, ffn, c->hidden, part);
     snprintf(part, sizeof part, "%s.ffn.%s", name, l.gate.w ? "linear" : "up");
     l.up = dense(s, c, c->ffn.fused_gate ? 2 * ffn : ffn, c->hidden, part);
+    if (c->ffn.fused_gate) ses_store_set_parts(s, l.up.w, 2);
     snprintf(part, sizeof part, "%s.ffn.down", name);
     l.down = dense(s, c, c->hidden, ffn, part);
     l.ffn_norm = ses_norm_add(s, c->hidden, c->norm.kind, "%s.ffn.norm", name);

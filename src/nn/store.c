@@ -114,6 +114,12 @@ void ses_store_set_dense(ses_store *s, const ses_tensor *t, ses_weight_layout la
     if (p) p->dense = true, p->layout = layout;
 }
 
+void ses_store_set_parts(ses_store *s, const ses_tensor *t, int64_t parts)
+{
+    ses_param *p = param_of(s, t);
+    if (p) p->parts = parts;
+}
+
 void ses_store_set_embedding(ses_store *s, const ses_tensor *t)
 {
     ses_param *p = param_of(s, t);

@@ -1,16 +1,20 @@
 /* Cross entropy of x w' + b. x [R, C]: labeled rows only; w [V, C], b [V] or NULL. Logits are computed in
  * chunks of rows. Backward recomputes each chunk, unless all logits are small enough to keep. */
 #include "gemm_weight.h"
+#include "linear_loss.h"
 
 #include "tensor/device_impl.h"
 
 enum { CHUNK = 4 << 20, GPU_CHUNK = 256 << 20 }; /* logits per chunk */
 /* maximum number of logits kept for backward */
 static const int64_t MAX_KEPT = 16 << 20, GPU_MAX_KEPT = INT64_C(1) << 31;
-enum { GPU_ROW = 64 };       /* alignment of rows of logits on a GPU */
-enum { LOSS, ROWS, LOGITS }; /* saved: see cross_entropy.c; log-sum-exp and loss of each row; logits */
+enum { GPU_ROW = 64 }; /* alignment of rows of logits on a GPU */
+/* saved: see cross_entropy.c; log-sum-exp and loss of each row, and weight with a copy mechanism; logits */
+enum { LOSS, ROWS, LOGITS };
 
 static bool on_host(const ses_node *n) { return ses_tape_device(n->tape)->is_host; }
+
+static bool copies(const ses_node *n) { return n->n_in > SES_LINEAR_LOSS_COPY; }
 
 static int64_t pitch(const ses_node *n)
 {
@@ -43,7 +47,20 @@ static int64_t rows_at_once(const ses_node *n)
     return rows < all ? rows : all;
 }
 
-static bool infer(ses_node *n, ses_err *e)
+static bool check_copy(const ses_node *n, ses_err *e)
+{
+    enum { COPY = SES_LINEAR_LOSS_COPY, TOKENS = SES_LINEAR_LOSS_TOKENS };
+    int64_t rows = ses_rows(n->in[0]);
+    if (!copies(n)) return true;
+    if (!ses_check_input(n, COPY, "copy", e) || !ses_check_ints(n, TOKENS, "tokens", e)) return false;
+    if (ses_count(n->in[COPY]) != rows || ses_count(n->in[TOKENS]) != rows)
+        return ses_fail(e, SES_EARG, "%lld logits of copying and %lld tokens for %lld rows",
+                        (long long)ses_count(n->in[COPY]), (long long)ses_count(n->in[TOKENS]),
+                        (long long)rows);
+    return ses_check_range(n, TOKENS, n->in[1]->dim[0], false, "token", e);
+}
+
+bool ses_linear_loss_infer(ses_node *n, ses_err *e)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
     if (!ses_check_input(n, 0, "x", e) || !ses_check_input(n, 1, "weight", e) ||
@@ -57,8 +74,9 @@ static bool infer(ses_node *n, ses_err *e)
     if (ses_count(n->in[3]) != ses_rows(x))
         return ses_fail(e, SES_EARG, "%lld labels for %lld rows", (long long)ses_count(n->in[3]),
                         (long long)ses_rows(x));
-    if (!ses_check_range(n, 3, w->dim[0], true, "label", e)) return false;
-    if (!ses_node_save(n, LOSS, 2, e) || !ses_node_save(n, ROWS, 2 * ses_rows(x), e)) return false;
+    if (!ses_check_range(n, 3, w->dim[0], true, "label", e) || !check_copy(n, e)) return false;
+    if (!ses_node_save(n, LOSS, 2, e) || !ses_node_save(n, ROWS, (copies(n) ? 3 : 2) * ses_rows(x), e))
+        return false;
     bool kept =
         keeps_logits(n) && ses_node_save_elems(n, LOGITS, ses_rows(x) * pitch(n), on_host(n) ? e : NULL);
     /* a GPU without enough memory recomputes them */
@@ -76,7 +94,7 @@ static void logits(const ses_node *n, ses_real *out, int64_t from, int64_t rows)
     ses_gemm_weight(n, &g, NULL, w, SES_OUT_IN, NULL);
 }
 
-static void forward(const ses_node *n)
+void ses_linear_loss_forward(const ses_node *n)
 {
     int64_t all = ses_rows(n->in[0]), V = n->in[1]->dim[0], ld = pitch(n), step = rows_at_once(n);
     const int32_t *label = n->in[3]->i;
@@ -88,10 +106,13 @@ static void forward(const ses_node *n)
         logits(n, chunk, from, rows);
         n->k->xent_rows(n->exec, loss + from, lse + from, chunk, label + from, rows, V, ld);
     }
+    if (chunk && copies(n))
+        n->k->copy_rows(n->exec, loss, loss + all, n->in[SES_LINEAR_LOSS_COPY]->f,
+                        n->in[SES_LINEAR_LOSS_TOKENS]->i, label, all);
     if (chunk) n->k->xent_mean(n->exec, n->saved[LOSS], loss, label, all);
 }
 
-static void backward(const ses_node *n)
+void ses_linear_loss_backward(const ses_node *n)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1];
     int64_t all = ses_rows(x), V = w->dim[0], N = columns(n), C = w->dim[1], ld = pitch(n),
@@ -101,6 +122,10 @@ static void backward(const ses_node *n)
     if (!chunk) return;
     ses_dst dx = ses_grad(n, 0), dw = ses_grad(n, 1);
     ses_dst db = ses_grad_zeroed(n, 2);
+    const ses_real *weight = copies(n) ? n->saved[ROWS] + 2 * all : NULL;
+    if (weight)
+        n->k->copy_bwd(n->exec, ses_grad(n, SES_LINEAR_LOSS_COPY), n->out->grad, n->saved[LOSS], weight,
+                       n->in[SES_LINEAR_LOSS_COPY]->f, label, all);
     for (int64_t from = 0; from < all; from += step) {
         int64_t rows = from + step < all ? step : all - from;
         if (kept)
@@ -109,6 +134,7 @@ static void backward(const ses_node *n)
             logits(n, chunk, from, rows);
         n->k->xent_bwd(n->exec, (ses_dst){ chunk, false }, n->out->grad, n->saved[LOSS],
                        n->saved[ROWS] + from, chunk, label + from, rows, V, ld);
+        if (weight) n->k->scale_rows(n->exec, (ses_dst){ chunk, false }, chunk, weight + from, rows, ld);
         ses_gemm gx = ses_gemm_nn(ses_dst_at(n, dx, from * C).data, chunk, w->f, rows, C, N);
         ses_gemm gw = ses_gemm_tn(dw.data, chunk, ses_elem_at(n, x->f, from * C), N, C, rows);
         gx.a_row = gw.a_col = ld;
@@ -131,9 +157,9 @@ const ses_op ses_op_linear_cross_entropy = {
     .name = "linear_cross_entropy",
     .cases = cases,
     .n_cases = SES_LEN(cases),
-    .infer = infer,
-    .forward = forward,
-    .backward = backward,
+    .infer = ses_linear_loss_infer,
+    .forward = ses_linear_loss_forward,
+    .backward = ses_linear_loss_backward,
 };
 
 ses_tensor *ses_linear_cross_entropy(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias,

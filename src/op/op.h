@@ -129,6 +129,9 @@ void ses_node_backward(ses_node *n);
 typedef ses_tensor *ses_segment_fn(void *ctx, ses_tensor *x);
 ses_tensor *ses_recompute(ses_tape *t, ses_segment_fn *f, void *ctx, ses_tensor *x);
 bool ses_tape_recomputing(const ses_tape *t); /* does the tape recompute? */
+/* FLOPs of the models that ran since the last reset, as they were added. */
+void ses_tape_add_flops(ses_tape *t, double flops);
+double ses_tape_flops(const ses_tape *t);
 
 /* Computes f(ctx, x) on a tape that does not record. If the device supports graphs and everything is as in
  * the previous call (x, the tape's memory, and the `size` bytes of key, which must cover all other inputs of

@@ -19,10 +19,12 @@ static const ses_opt opt[] = {
       .max = 1,
       .help = "mask rate at the end of the run, reached linearly; -1: constant" },
     { .name = "mask-unit",
-      .type = SES_OPT_CHOICE,
-      .offset = AT(mask_unit),
-      .choices = "token|word|ngram|span",
-      .help = "unit masked together; default: by the objective" },
+      .type = SES_OPT_TEXT,
+      .offset = AT(mask_units),
+      .value = "UNIT[:WEIGHT],...",
+      .help =
+          "unit masked together: token, word, ngram or span; of several, as token:0.5,span:0.5, each batch "
+          "draws one, with static masks each text; default: by the objective" },
     { .name = "mask-keep",
       .type = SES_OPT_REAL,
       .offset = AT(keep_rate),
@@ -93,5 +95,24 @@ static const ses_opt opt[] = {
       .min = 0.01,
       .max = 100,
       .help = "rtd: generator sampling temperature" },
+    { .name = "generator-size",
+      .type = SES_OPT_REAL,
+      .offset = AT(generator_size),
+      .def = "-1",
+      .min = -1,
+      .max = 4,
+      .help =
+          "rtd: widths of the generator as a fraction of the model's, without --generator; -1: 0.25, or 1 "
+          "with --generator-tying all" },
+    { .name = "generator-tying",
+      .type = SES_OPT_CHOICE,
+      .offset = AT(generator_tying),
+      .choices = "none|embeddings|all",
+      .help = "rtd: weights that generator and model share; default: embeddings, or none with "
+              "--generator-frozen" },
+    { .name = "generator-frozen",
+      .type = SES_OPT_FLAG,
+      .offset = AT(freeze_generator),
+      .help = "rtd: do not train the generator, whose weights are in the folder --generator" },
 };
 const ses_opt_table ses_objective_option_table = { opt, SES_LEN(opt) };

@@ -105,7 +105,7 @@ static bool agree(ses_pretrain *p, ses_err *e)
     char corpora[64];
     ses_comm *c = p->o.run.comm;
     uint64_t hash = 1469598103934665603u;
-    ses_model *const model[] = { p->model, p->generator };
+    ses_model *const model[] = { p->model, ses_pretrain_trained_generator(p) };
     for (size_t i = 0; i < p->n_corpora; i++)
         hash = (hash ^ ses_corpus_info_of(p->corpus[i])->content_hash) * 1099511628211u;
     snprintf(corpora, sizeof corpora, "%zu corpora, hash %016" PRIx64, p->n_corpora, hash);
@@ -120,7 +120,7 @@ static bool agree(ses_pretrain *p, ses_err *e)
     }
     char *control = ses_ranks_settings_text(w, e);
     bool ok = ses_comm_all_ok(c, control != NULL, e) && ses_ranks_agree_settings(c, control, e) &&
-              ses_ranks_agree(&p->o.run, fact, SES_LEN(fact), model, p->generator ? 2 : 1, e) &&
+              ses_ranks_agree(&p->o.run, fact, SES_LEN(fact), model, model[1] ? 2 : 1, e) &&
               ses_comm_bcast(c, &p->updates, sizeof p->updates, 0, e);
     ses_free(control);
     return ok;
@@ -279,7 +279,7 @@ static double time_update(ses_pretrain *p, int64_t length, double budget, ses_er
     int64_t steps = 0;
     ses_curriculum *c = ses_pretrain_open_curriculum(p, length, UNLIMITED, e);
     ses_trainer_options o = { .model = p->model,
-                              .generator = p->generator,
+                              .generator = ses_pretrain_trained_generator(p),
                               .loss = ses_objective_mix_loss,
                               .loss_ctx = p->objectives,
                               .predictions = ses_objective_mix_predictions,
@@ -410,7 +410,7 @@ static ses_run_log_options log_options(const ses_pretrain *p)
     return (ses_run_log_options){ .path = p->log,
                                   .append = r->resume,
                                   .tensorboard_dir = p->tensorboard,
-                                  .energy = { r->core_watts, r->co2_per_kwh },
+                                  .energy = ses_training_energy(r),
                                   .counters = { .gpu = ses_device_pci_bus_id(p->dev) },
                                   .before = p->resumed.before,
                                   .comm = r->comm,

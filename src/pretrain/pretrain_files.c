@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/str.h"
+#include "hub/card.h"
 #include "hub/hub_name.h"
 #include "pretrain_impl.h"
 
@@ -149,6 +150,7 @@ static bool write_card(const ses_pretrain *p, const char *dir, ses_err *e)
         &b, "| optimizer | %s, rate %g, %s, warm-up %g, decay %g, clip %g |\n| seed | %" PRId64 " |\n",
         opt->run.optimizer, opt->run.lr, opt->run.schedule, opt->run.warmup, opt->run.weight_decay,
         opt->run.max_grad_norm, opt->run.seed);
+    ses_run_log_put_card(&p->run_log, &b, ses_card_put_cell);
     if (p->scores.n) ses_buf_puts(&b, "\nOn the documents held out:\n\n| score | value |\n|---|---|\n");
     for (size_t i = 0; i < p->scores.n; i++)
         ses_buf_appendf(&b, "| %s | %.4f |\n", p->scores.item[i].name, p->scores.item[i].value);

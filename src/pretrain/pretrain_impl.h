@@ -1,6 +1,6 @@
 /* The pretraining run's struct, shared by pretrain.c (options, construction, the run), pretrain_setup.c
- * (texts, models, curriculum, trainer) and pretrain_files.c (output folder). The device and the options'
- * strings are borrowed, everything else is owned. One thread. */
+ * (texts, models, curriculum, trainer), pretrain_generator.c (the generator of rtd) and pretrain_files.c
+ * (output folder). The device and the options' strings are borrowed, everything else is owned. One thread. */
 #ifndef SES_PRETRAIN_PRETRAIN_IMPL_H
 #define SES_PRETRAIN_PRETRAIN_IMPL_H
 
@@ -57,6 +57,12 @@ ses_curriculum *ses_pretrain_open_curriculum(const ses_pretrain *p, int64_t leng
 /* Sets optimizer and schedule. */
 bool ses_pretrain_set_optimizer(const ses_pretrain *p, ses_trainer_options *o, ses_err *e);
 bool ses_pretrain_open_trainer(ses_pretrain *p, ses_err *e); /* and the curriculum */
+
+/* ---- pretrain_generator.c ---- */
+
+/* Opens the generator if an objective needs one. */
+bool ses_pretrain_open_generator(ses_pretrain *p, ses_err *e);
+ses_model *ses_pretrain_trained_generator(const ses_pretrain *p); /* NULL: none, or frozen */
 
 /* ---- pretrain_files.c ---- */
 

@@ -49,8 +49,9 @@ static const ses_opt opt[] = {
     { .name = "generator",
       .type = SES_OPT_TEXT,
       .offset = AT(options.generator),
-      .value = "NAME|FILE",
-      .help = "rtd: preset or config.json of the generator; default: a quarter of the model's widths" },
+      .value = "NAME|FILE|DIR",
+      .help = "rtd: preset or config.json of the generator, or a folder with its weights; default: the "
+              "model's config with the widths of --generator-size" },
     { .name = "tokenizer",
       .type = SES_OPT_TEXT,
       .offset = AT(options.tokenizer),

@@ -130,28 +130,6 @@ static bool load_config(ses_pretrain *p, ses_err *e)
     return p->config != NULL;
 }
 
-static bool open_generator(ses_pretrain *p, ses_err *e)
-{
-    const ses_pretrain_options *opt = &p->o;
-    const ses_json *config = ses_json_root(p->config);
-    if (!(ses_objective_mix_needs(p->objectives) & SES_NEEDS_GENERATOR)) return true;
-    ses_json_doc *base = !p->generator_config && opt->generator ? ses_preset_load(opt->generator, e) : NULL;
-    if (base) p->generator_config = ses_preset_fit(ses_json_root(base), p->tokenizer, NULL, 0, e);
-    if (!opt->generator && !p->generator_config) p->generator_config = ses_generator_config(config, 0.25, e);
-    ses_json_free(base);
-    if (!p->generator_config) return false;
-    config = ses_json_root(p->generator_config);
-    const char *class_name = ses_model_class_for_head(config, "masked-lm", e);
-    if (!class_name) return ses_wrap(e, "the generator");
-    p->generator = ses_model_new(config, p->dev,
-                                 &(ses_model_options){ .class_name = class_name,
-                                                       .train = true,
-                                                       .random_init = true,
-                                                       .seed = (uint64_t)opt->run.seed + 1 },
-                                 e);
-    return p->generator != NULL;
-}
-
 /* The teacher is opened with the student's heads. */
 static bool open_teacher(ses_pretrain *p, ses_err *e)
 {
@@ -185,7 +163,7 @@ bool ses_pretrain_open_models(ses_pretrain *p, ses_err *e)
     if (!p->model && opt->config) return ses_wrap(e, "%s", opt->config);
     if (p->model && !opt->model && !ses_model_set_words(p->model, p->tokenizer, &p->n_shortened_words, e))
         return false;
-    return p->model && open_generator(p, e) &&
+    return p->model && ses_pretrain_open_generator(p, e) &&
            ses_objective_mix_set_models(p->objectives, p->model, p->generator, e) && open_teacher(p, e);
 }
 
@@ -358,7 +336,7 @@ static char *settings(const ses_pretrain *p, ses_err *e)
     ses_json_member_real(w, "batch_ramp", opt->batch_ramp);
     ses_json_member_real(w, "mask_rate", opt->objective.mask_rate);
     ses_json_member_real(w, "mask_rate_end", opt->objective.mask_rate_end);
-    ses_json_member_int(w, "mask_unit", opt->objective.mask_unit);
+    ses_json_member_int(w, "mask_unit", p->objectives->build.o.mask_unit);
     ses_json_member_int(w, "mask_copies", opt->objective.mask_copies);
     ses_json_member_real(w, "mask_keep", opt->objective.keep_rate);
     ses_json_member_real(w, "mask_random", opt->objective.random_rate);
@@ -369,6 +347,13 @@ static char *settings(const ses_pretrain *p, ses_err *e)
     if (opt->objective.vary_window) ses_json_member_bool(w, "vary_window", true);
     ses_json_member_real(w, "replaced_weight", opt->objective.replaced_weight);
     ses_json_member_real(w, "sampling_heat", opt->objective.sampling_temperature);
+    if (opt->objective.generator_tying >= 0)
+        ses_json_member_int(w, "generator_tying", opt->objective.generator_tying);
+    if (opt->objective.generator_size > 0)
+        ses_json_member_real(w, "generator_size", opt->objective.generator_size);
+    if (opt->objective.freeze_generator) ses_json_member_bool(w, "generator_frozen", true);
+    if (p->objectives->build.o.mask_units)
+        ses_json_member_string(w, "mask_units", p->objectives->build.o.mask_units);
     ses_teacher_put_settings(&opt->teacher, w);
     ses_json_member_real(w, "lr", opt->run.lr);
     ses_training_put_optimizer(&opt->run, w);
@@ -406,7 +391,7 @@ bool ses_pretrain_open_trainer(ses_pretrain *p, ses_err *e)
         !ses_ranks_agree_settings(opt->run.comm, p->settings, e))
         return false;
     ses_trainer_options o = { .model = p->model,
-                              .generator = p->generator,
+                              .generator = ses_pretrain_trained_generator(p),
                               .source = ses_curriculum_source(p->curriculum),
                               .loss = ses_objective_mix_loss,
                               .loss_ctx = p->objectives,

@@ -156,7 +156,10 @@ static bool open_exit(ses_pipeline *p, ses_err *e)
 {
     const args *a = p->settings.args;
     task_state *s = p->state;
-    if (!a->exit) return true;
+    if (!a->exit) {
+        p->settings.outputs.exit = ses_model_exit_policy(p->model);
+        return true;
+    }
     if (!ses_exit_policy_parse(a->exit, &s->exit, e) || !ses_exit_policy_check(&s->exit, p->model, e))
         return ses_wrap(e, "%s", p->dir);
     if (ses_model_exit_count(p->model)) p->settings.outputs.exit = &s->exit;

@@ -89,9 +89,7 @@ static int64_t count_batches(ses_curriculum *c, size_t stage, int64_t pass, int6
 static bool add_epoch(ses_curriculum *c, ses_err *e)
 {
     stage_epoch last = c->n_epochs ? c->epoch[c->n_epochs - 1] : (stage_epoch){ .pass = -1 };
-    int64_t copies = c->o.objectives->build.o.mask_copies; /* static masking: repeat the first passes */
     stage_epoch l = { .stage = last.stage, .first = last.first + last.batches, .pass = last.pass + 1 };
-    if (copies > 0) l.pass %= copies;
     while (l.stage + 1 < c->o.n_stages && l.first >= c->end[l.stage]) l.stage++;
     bool last_stage = l.stage + 1 == c->o.n_stages; /* ends with the run */
     int64_t max = last_stage ? INT64_MAX : c->end[l.stage] - l.first;
@@ -244,6 +242,8 @@ static ses_passages *open_passages(ses_curriculum *c, int64_t length, bool eval,
     c->o.objectives->build.length = length;
     o.seq_len = ses_objective_mix_max_passage(c->o.objectives);
     o.min_tokens = ses_objective_mix_min_passage(c->o.objectives);
+    /* static masking: a mask is a function of the passage's number */
+    o.copies = eval ? 0 : c->o.objectives->build.o.mask_copies;
     if (eval) {
         o.parts = c->o.eval_part;
         o.n_parts = c->o.n_eval_parts;

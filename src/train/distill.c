@@ -206,5 +206,6 @@ ses_tensor *ses_distill_loss(void *distill, ses_tape *t, const ses_batch *b, ses
     if (d->o.hard > 0 && s.ours.loss && !ses_distill_add(&s, s.ours.loss, d->o.hard)) return NULL;
     for (size_t i = 0; i < SES_LEN(terms); i++)
         if (uses(d, terms[i]) && !terms[i]->add(&s)) return NULL;
+    ses_tape_add_flops(t, ses_tape_flops(d->tape)); /* the teachers' forward passes */
     return s.sum;
 }

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/number_text.h"
 #include "comm/comm_impl.h"
 
 #include <errno.h>
@@ -59,6 +60,14 @@ static FILE *open_file(const char *path, bool append)
     FILE *f = fopen(path, append ? "a" : "w");
     if (f) setvbuf(f, NULL, _IOLBF, BUFSIZ); /* whole lines reach the file even if the process is killed */
     return f;
+}
+
+ses_energy_args ses_training_energy(const ses_training_options *o)
+{
+    return (ses_energy_args){ .core_watts = o->core_watts,
+                              .co2_per_kwh = o->co2_per_kwh,
+                              .price_per_hour = o->price_per_hour,
+                              .price_per_kwh = o->price_per_kwh };
 }
 
 bool ses_run_log_open(ses_run_log *l, const ses_run_log_options *o, ses_trainer *t, ses_err *e)
@@ -297,6 +306,8 @@ bool ses_run_log_on_evaluation(ses_run_log *l, const ses_scores *scores, double 
     }
     double known;
     if (!scores || !ses_scores_find(scores, "loss", &known)) ses_json_member_real(j, "eval_loss", loss);
+    double flops = ses_trainer_state(l->trainer)->flops;
+    if (flops > 0) ses_json_member_real(j, "total_flos", flops);
     ses_json_member_int(j, "step", ses_trainer_state(l->trainer)->updates);
     bool ok = put_entry(l, j, true, true, e);
     if (l->events) write_evaluation_events(l, scores, loss);
@@ -312,7 +323,7 @@ double ses_run_log_train_loss(const ses_run_log *l)
 
 ses_training_stats ses_run_log_stats(const ses_run_log *l)
 {
-    if (!l->trainer) return (ses_training_stats){ .train_loss = NAN };
+    if (!l->trainer) return (ses_training_stats){ .train_loss = NAN, .price = NAN };
     const ses_train_state *at = ses_trainer_state(l->trainer);
     ses_training_stats s = { .seconds = l->seconds,
                              .train_loss = ses_run_log_train_loss(l),
@@ -322,7 +333,9 @@ ses_training_stats ses_run_log_stats(const ses_run_log *l)
                              .tokens = at->tokens - l->first_tokens,
                              .joules = l->energy.joules,
                              .gpu_joules = l->energy.gpu_joules,
-                             .energy_is_measured = l->energy.measured };
+                             .energy_is_measured = l->energy.measured,
+                             .flops = at->flops,
+                             .price = ses_energy_price(&l->energy, &l->options.energy, l->seconds) };
     snprintf(s.energy_source, sizeof s.energy_source, "%s", l->energy.source);
     return s;
 }
@@ -338,7 +351,8 @@ void ses_run_log_put_results(const ses_run_log *l, ses_json_writer *out)
                          (double)(at->sequences - l->first_sequences) / l->seconds);
     ses_json_member_real(out, "train_steps_per_second", (double)(at->updates - l->first_update) / l->seconds);
     ses_json_member_real(out, "train_tokens_per_second", tokens_per_second(l, l->seconds));
-    ses_energy_put_results(&l->energy, &l->options.energy, out);
+    ses_json_member_real(out, "train_flops", at->flops);
+    ses_energy_put_results(&l->energy, &l->options.energy, l->seconds, out);
     ses_json_member_int(out, "train_peak_memory_bytes",
                         (int64_t)(l->peak_memory ? l->peak_memory : ses_peak_memory()));
     if (l->options.lanes > 1) {
@@ -346,4 +360,17 @@ void ses_run_log_put_results(const ses_run_log *l, ses_json_writer *out)
         ses_json_member_int(out, "train_lanes", l->options.lanes);
     }
     if (l->resumed_update) ses_json_member_int(out, "train_resumed_step", l->resumed_update);
+}
+
+void ses_run_log_put_card(const ses_run_log *l, ses_buf *b, void (*put_cell)(ses_buf *b, const char *s))
+{
+    char energy[SES_ENERGY_TEXT], flops[SES_NUMBER_TEXT];
+    double price = ses_energy_price(&l->energy, &l->options.energy, l->seconds);
+    ses_buf_appendf(b, "| time | %.1f s |\n", l->seconds);
+    if (l->trainer && ses_trainer_state(l->trainer)->flops > 0)
+        ses_buf_appendf(b, "| FLOPs | %s |\n", ses_flops_text(flops, ses_trainer_state(l->trainer)->flops));
+    ses_buf_puts(b, "| energy | ");
+    put_cell(b, ses_energy_text(energy, &l->energy, &l->options.energy));
+    ses_buf_puts(b, " |\n");
+    if (!isnan(price)) ses_buf_appendf(b, "| price | %.4g |\n", price);
 }

@@ -12,6 +12,7 @@
 #define SES_TRAIN_RUN_LOG_H
 
 #include "base/energy/energy_meter.h"
+#include "base/str.h"
 #include "io/event_file.h"
 #include "sesame/json.h"
 #include "sesame/training.h"
@@ -61,6 +62,9 @@ typedef struct ses_run_log {
     uint64_t peak_memory; /* the same */
 } ses_run_log;
 
+/* The settings of energy and price. */
+ses_energy_args ses_training_energy(const ses_training_options *o);
+
 /* Opens the files and starts clock and energy meter. The trainer is at the run's first update. */
 bool ses_run_log_open(ses_run_log *l, const ses_run_log_options *o, ses_trainer *t, ses_err *e);
 /* Instead of open and close, for a run that was complete when it was resumed: the figures are o->before, no
@@ -80,6 +84,9 @@ bool ses_run_log_share(ses_run_log *l, ses_err *e);
 double ses_run_log_train_loss(const ses_run_log *l); /* mean over updates, after close; NaN: none */
 /* The figures after close; zeros and a NaN loss of a zeroed log. */
 ses_training_stats ses_run_log_stats(const ses_run_log *l);
+/* After close: rows of a model card, "| time | 4.2 s |": time, FLOPs, energy, price. put_cell: escapes a
+ * cell. */
+void ses_run_log_put_card(const ses_run_log *l, ses_buf *b, void (*put_cell)(ses_buf *b, const char *s));
 /* After close: members with the names transformers uses (epoch, train_loss, train_runtime, ...); none of a
  * zeroed log. */
 void ses_run_log_put_results(const ses_run_log *l, ses_json_writer *out);

@@ -66,7 +66,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_CHOICE,
       .offset = AT(optimizer),
       .def = "adamw",
-      .choices = "adamw|bert_adam|sgd|adafactor|lamb|adagrad|asgd",
+      .choices = "adamw|bert_adam|sgd|adafactor|lamb|adagrad|asgd|muon",
       .help = "optimizer" },
     { .name = "momentum",
       .type = SES_OPT_REAL,
@@ -90,15 +90,45 @@ static const ses_opt opt[] = {
       .max = 1e6,
       .help = "asgd: average the weights once an evaluation is worse than the best one before the last N "
               "(AWD-LSTM); 0: from the start" },
+    { .name = "muon-momentum",
+      .type = SES_OPT_REAL,
+      .offset = AT(run.muon_momentum),
+      .def = "0.95",
+      .min = 0.001,
+      .max = 0.99999,
+      .help = "muon: momentum of hidden matrices" },
+    { .name = "muon-ratio",
+      .type = SES_OPT_REAL,
+      .offset = AT(run.muon_ratio),
+      .def = "1",
+      .min = 1e-6,
+      .max = 1e6,
+      .help = "muon: learning rate of hidden matrices, relative to that of the other parameters" },
+    { .name = "muon-scale",
+      .type = SES_OPT_CHOICE,
+      .offset = AT(muon_scale),
+      .def = "match_rms_adamw",
+      .choices = "match_rms_adamw|original",
+      .help = "muon: factor of updates: 0.2 sqrt(max(rows, columns)) or sqrt(max(1, outputs / inputs))" },
+    { .name = "muon-whole",
+      .type = SES_OPT_FLAG,
+      .offset = AT(run.muon_whole),
+      .help = "muon: orthogonalize fused matrices (queries, keys and values; gate and value) as a whole" },
     { .name = "schedule",
       .type = SES_OPT_CHOICE,
       .offset = AT(schedule),
       .def = "linear",
-      .choices = "constant|linear|cosine|inverse_sqrt|polynomial|slanted|plateau|one_cycle",
+      .choices = "constant|linear|cosine|inverse_sqrt|polynomial|slanted|plateau|one_cycle|wsd",
       .value = "NAME",
-      .help =
-          "learning-rate schedule: constant, linear, cosine, inverse_sqrt, polynomial, slanted, plateau or "
-          "one_cycle" },
+      .help = "learning-rate schedule: constant, linear, cosine, inverse_sqrt, polynomial, slanted, plateau, "
+              "one_cycle or wsd" },
+    { .name = "decay-part",
+      .type = SES_OPT_REAL,
+      .offset = AT(run.decay_part),
+      .def = "0.2",
+      .min = 0.001,
+      .max = 1,
+      .help = "schedule wsd: fraction of the run at its end in which the learning rate falls" },
     { .name = "plateau-decay",
       .type = SES_OPT_REAL,
       .offset = AT(run.plateau_decay),
@@ -271,6 +301,12 @@ bool ses_training_optimizer(const ses_training_options *r, ses_optim_options *o,
     if (uses & SES_OPTIM_USES_MOMENTUM && r->momentum >= 0) o->momentum = r->momentum;
     if (uses & SES_OPTIM_USES_ACCUMULATOR) o->accumulator = r->accumulator;
     if (uses & SES_OPTIM_USES_AVERAGE_TRIGGER) o->average_trigger = r->average_trigger;
+    if (uses & SES_OPTIM_USES_MUON) {
+        if (r->muon_momentum > 0) o->momentum = r->muon_momentum;
+        o->muon_ratio = r->muon_ratio;
+        o->muon_original = r->muon_original;
+        o->muon_whole = r->muon_whole;
+    }
     o->relative_step = o->scale_parameter = false; /* adafactor: the schedule sets the rate */
     return true;
 }
@@ -280,6 +316,7 @@ bool ses_training_schedule(const ses_training_options *r, ses_trainer_options *o
     if (!ses_schedule_defaults(r->schedule, &o->schedule, e)) return false;
     if (r->plateau_decay > 0) o->schedule.decay = r->plateau_decay;
     o->schedule.patience = r->plateau_patience;
+    if (r->decay_part > 0) o->schedule.decay_part = r->decay_part;
     if (r->warmup >= 1)
         o->schedule.warmup = (int64_t)r->warmup;
     else if (!ses_schedule_rises(&o->schedule))
@@ -294,6 +331,14 @@ void ses_training_put_lanes(const ses_training_options *r, ses_json_writer *w)
     if (r->comm_bf16) ses_json_member_string(w, "gradients", "bf16");
 }
 
+static void put_muon(const ses_training_options *r, ses_json_writer *w)
+{
+    ses_json_member_real(w, "muon_momentum", r->muon_momentum > 0 ? r->muon_momentum : 0.95);
+    ses_json_member_real(w, "muon_ratio", r->muon_ratio > 0 ? r->muon_ratio : 1);
+    ses_json_member_string(w, "muon_scale", r->muon_original ? "original" : "match_rms_adamw");
+    ses_json_member_bool(w, "muon_whole", r->muon_whole);
+}
+
 void ses_training_put_optimizer(const ses_training_options *r, ses_json_writer *w)
 {
     const ses_optim_kind *kind = ses_optim_find(r->optimizer);
@@ -302,8 +347,11 @@ void ses_training_put_optimizer(const ses_training_options *r, ses_json_writer *
     if (uses & SES_OPTIM_USES_MOMENTUM && r->momentum >= 0) ses_json_member_real(w, "momentum", r->momentum);
     if (uses & SES_OPTIM_USES_ACCUMULATOR) ses_json_member_real(w, "accumulator", r->accumulator);
     if (uses & SES_OPTIM_USES_AVERAGE_TRIGGER) ses_json_member_int(w, "average_trigger", r->average_trigger);
+    if (uses & SES_OPTIM_USES_MUON) put_muon(r, w);
     ses_json_member_string(w, "schedule", r->schedule);
     ses_json_member_real(w, "warmup", r->warmup);
+    if (ses_schedule_decays_late(&(ses_schedule){ .name = r->schedule }))
+        ses_json_member_real(w, "decay_part", r->decay_part > 0 ? r->decay_part : 0.2);
     if (!ses_schedule_needs_evaluation(&(ses_schedule){ .name = r->schedule })) return;
     ses_json_member_real(w, "plateau_decay", r->plateau_decay);
     ses_json_member_int(w, "plateau_patience", r->plateau_patience);
@@ -316,7 +364,10 @@ ses_training_options ses_train_args_options(const ses_train_args *a)
     r.schedule = ses_schedule_name((size_t)a->schedule, NULL);
     r.weight_by_tokens = a->loss_mean == 1;
     r.comm_bf16 = a->gradients == 1;
+    r.muon_original = a->muon_scale == 1;
     r.core_watts = a->energy.core_watts;
     r.co2_per_kwh = a->energy.co2_per_kwh;
+    r.price_per_hour = a->energy.price_per_hour;
+    r.price_per_kwh = a->energy.price_per_kwh;
     return r;
 }

@@ -9,9 +9,9 @@
 
 typedef struct ses_train_args {
     ses_training_options run;
-    int optimizer, schedule;  /* indices of their names */
-    int loss_mean, gradients; /* indices of the options' choices */
-    bool has_epochs, has_lr;  /* --epochs, --lr were used in this call */
+    int optimizer, schedule;              /* indices of their names */
+    int loss_mean, gradients, muon_scale; /* indices of the options' choices */
+    bool has_epochs, has_lr;              /* --epochs, --lr were used in this call */
     ses_energy_args energy;
 } ses_train_args;
 

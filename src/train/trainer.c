@@ -338,6 +338,7 @@ bool ses_trainer_run_batch(ses_trainer *t, const ses_batch_run *r, ses_batch_row
         return ses_trainer_wrap_batch(t, r->index, e);
     row->tokens = b.tokens + (b.target_cu_seqlens ? b.target_cu_seqlens[b.seqs] : 0);
     row->sequences = b.seqs;
+    row->flops = ses_tape_flops(t->tape);
     return true;
 }
 
@@ -404,10 +405,12 @@ static bool step(ses_trainer *t, ses_step_result *out, ses_err *e)
     }
     out->tokens = row.tokens;
     out->sequences = row.sequences;
+    out->flops = row.flops;
     t->at.index++;
     t->at.batches++;
     t->at.tokens += out->tokens;
     t->at.sequences += out->sequences;
+    t->at.flops += out->flops;
     return true;
 }
 

@@ -57,6 +57,7 @@ typedef struct ses_batch_row {
     double loss;
     int64_t tokens, sequences;
     int64_t predictions; /* its weight with weight_by_tokens; else 1 */
+    double flops;
 } ses_batch_row;
 
 /* Forward and backward pass: adds to the gradients, times row->predictions. A loss that is not finite does

@@ -143,6 +143,7 @@ static bool gather_rows(ses_trainer *t, int64_t n, double *weight, ses_step_resu
             out->loss += row->loss * (double)row->predictions;
             out->tokens += row->tokens;
             out->sequences += row->sequences;
+            out->flops += row->flops;
             *weight += (double)row->predictions;
         }
     }
@@ -172,5 +173,6 @@ bool ses_trainer_step_lanes(ses_trainer *t, ses_step_result *out, ses_err *e)
     t->at.batches += n;
     t->at.tokens += out->tokens;
     t->at.sequences += out->sequences;
+    t->at.flops += out->flops;
     return true;
 }

@@ -138,6 +138,7 @@ bool ses_trainer_write_state(ses_trainer *t, const char *path, bool overwrite, s
     ses_json_member_int(w, "max_steps", t->total_updates);
     ses_json_member_int(w, "num_input_tokens_seen", t->at.tokens);
     ses_json_member_int(w, "num_train_epochs", (int64_t)ceil(t->o.epochs));
+    ses_json_member_real(w, "total_flos", t->at.flops);
     ses_json_put_key(w, "sesame");
     ok = put_own_state(t, w, e) && ok;
     ses_json_end_object(w);
@@ -254,6 +255,9 @@ bool ses_trainer_read_state(ses_trainer *t, const char *path, ses_err *e)
         ok = ses_wrap(e, "%s", ses_path_basename(path));
     if (ok) {
         if (!ses_json_real(ses_json_get(root, "best_metric"), &at.best)) at.best = NAN;
+        if (!ses_json_real(ses_json_get(root, "total_flos"), &at.flops) || !(at.flops >= 0) ||
+            !isfinite(at.flops))
+            at.flops = 0; /* an earlier version did not count */
         t->at = at;
         t->epoch_batches = t->o.source.count(t->o.source.ctx, at.epoch);
     }

@@ -60,7 +60,7 @@ static ses_classifier *train_texts(ses_finetune *f, const ses_classifier_plan *p
                                .pool = f->dev->exec.pool,
                                .progress = p->progress,
                                .ctx = p->ctx };
-    f->log.options.energy = (ses_energy_args){ r->core_watts, r->co2_per_kwh };
+    f->log.options.energy = ses_training_energy(r);
     double begin = ses_seconds();
     ses_energy_meter_start(&meter, &(ses_energy_sources){ 0 });
     ses_classifier *c = ses_classifier_train(p->kind, &job, e);

@@ -192,6 +192,7 @@ static ses_tensor *view_loss(ses_cross_view *v, ses_tape *t, const ses_batch *b,
     if (!ses_model_forward(v->model, v->tape, b, &(ses_output_request){ .logits = true }, &whole, e) ||
         !ses_model_forward(v->model, t, b, &(ses_output_request){ .hidden_states = true }, &parts, e))
         return NULL;
+    ses_tape_add_flops(t, ses_tape_flops(v->tape));
     const ses_output *target = ses_outputs_find(&whole, "logits"),
                      *first = ses_outputs_find(&parts, "hidden_states.1");
     if (!target || !first) {

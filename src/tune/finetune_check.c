@@ -100,6 +100,11 @@ void ses_finetune_report_head(ses_finetune *f)
         ses_training_notify(ses_finetune_on_event, f,
                             "the labels follow neither BIO nor BIOES (an I- without a B- before it): the CRF "
                             "may decode any sequence; --scheme bio or bioes converts them");
+    if (f->reads_last_token)
+        ses_training_notify(
+            ses_finetune_on_event, f,
+            "the model reads from left to right: a linear head on the last token (sesame_head) "
+            "replaces the head on the first one");
     if (f->o.config || f->o.embed) return;
     if (*missing) ses_training_notify(ses_finetune_on_event, f, "randomly initialized: %s", missing);
     if (!f->task->has_label_names || f->keeps_labels || (*missing && !f->base_has_names)) return;

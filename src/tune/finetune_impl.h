@@ -76,6 +76,7 @@ struct ses_finetune {
     ses_pruning_report pruned;            /* parameters 0: none */
     bool was_started;                     /* ses_finetune_run was called */
     bool is_stopped;                      /* the callback has returned false */
+    bool reads_last_token;                /* the head was replaced by ses_left_to_right_config */
     ses_predictor predictor;
 };
 
@@ -120,6 +121,9 @@ bool ses_finetune_match_labels(ses_finetune *f, ses_err *e);
 bool ses_finetune_check_metric(ses_finetune *f, ses_err *e); /* the task has such a score */
 void ses_finetune_report_start(ses_finetune *f);             /* notice: sizes of model and data */
 void ses_finetune_report_head(ses_finetune *f);              /* notices: new parameters, changed labels */
+
+/* head/left_to_right.c: replaces a head of f->config that reads the first token of a causal model. */
+bool ses_left_to_right_config(ses_finetune *f, ses_err *e);
 
 /* finetune_pruning.c */
 /* Pruning: makes the model without empty heads and rows, and the report. */

@@ -20,7 +20,7 @@ static void put_classifier(const ses_finetune *f, ses_json_writer *w)
     if (!isnan(loss)) ses_json_member_real(w, "train_loss", loss);
     ses_json_member_real(w, "train_runtime", f->log.seconds);
     ses_json_member_real(w, "train_samples_per_second", n / fmax(f->log.seconds, 1e-9));
-    ses_energy_put_results(&f->log.energy, &f->log.options.energy, w);
+    ses_energy_put_results(&f->log.energy, &f->log.options.energy, f->log.seconds, w);
     ses_json_member_int(w, "train_peak_memory_bytes", (int64_t)ses_peak_memory());
     ses_json_member_int(w, "train_samples", (int64_t)n);
 }

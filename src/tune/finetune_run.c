@@ -306,7 +306,8 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
         ses_free(tokenizer);
     }
     if (!f->tuner || !ses_finetuner_set_labels(f->tuner, f->train_rows, e) || !fit_config(f, e) ||
-        !ses_exit_training_config(f, e) || !ses_finetune_check_metric(f, e))
+        !ses_left_to_right_config(f, e) || !ses_exit_training_config(f, e) ||
+        !ses_finetune_check_metric(f, e))
         return false;
     return open_model(f, ses_finetune_base_config(f), e) &&
            ses_transfer_continue(&f->o.transfer, f->tuner->model, e) && ses_exit_training_begin(f, e) &&
@@ -564,7 +565,7 @@ static ses_run_log_options log_options(const ses_finetune *f)
     return (ses_run_log_options){ .path = f->log_path,
                                   .append = r->resume,
                                   .tensorboard_dir = f->tensorboard_dir,
-                                  .energy = { r->core_watts, r->co2_per_kwh },
+                                  .energy = ses_training_energy(r),
                                   .counters = { .gpu = ses_device_pci_bus_id(f->dev) },
                                   .before = f->resumed.before,
                                   .comm = r->comm,

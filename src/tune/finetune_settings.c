@@ -75,9 +75,9 @@ static const ses_opt opt[] = {
       .value = "KIND,...",
       .help =
           "tag: train a BiLSTM-CRF on these embeddings of words instead of a model: static:FILE (vectors), "
-          "transformer:DIR (a frozen encoder), elmo:DIR, flair:DIR and lm:DIR (frozen language models), "
-          "word, "
-          "char and caps (trained); with --scheme bioes and --lr 0.002 unless given" },
+          "transformer:DIR (a frozen encoder; DIR@-2: a layer, DIR@-4..-1+concat, DIR@all+mix: several), "
+          "elmo:DIR, flair:DIR and lm:DIR (frozen language models), word, char and caps (trained); with "
+          "--scheme bioes and --lr 0.002 unless given" },
     { .name = "encoder",
       .type = SES_OPT_TEXT,
       .offset = AT(o.encoder),

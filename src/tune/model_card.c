@@ -155,9 +155,7 @@ static void put_matrix(ses_buf *b, const ses_finetune *f)
 
 static void put_cost(ses_buf *b, const ses_finetune *f)
 {
-    char energy[SES_ENERGY_TEXT];
-    ses_buf_appendf(b, "| time | %.1f s |\n", f->log.seconds);
-    put_row(b, "energy", ses_energy_text(energy, &f->log.energy, &f->log.options.energy));
+    ses_run_log_put_card(&f->log, b, ses_card_put_cell);
     if (f->o.command) ses_buf_appendf(b, "\n```\n%s\n```\n", f->o.command);
 }
 

@@ -47,7 +47,7 @@ static bool parse_sizes(const ses_transfer_options *o, ses_config_patch *c, ses_
 
 static bool parse_layers(const ses_transfer_options *o, ses_config_patch *c, ses_err *e)
 {
-    static const char *const combine[] = { "mean", "sum", "concat" };
+    static const char *const combine[] = { "mean", "sum", "concat", "mix" };
     c->combine = combine[o->combine];
     return !o->layers || ses_int_ranges_parse(o->layers, c->layers, SES_LEN(c->layers), &c->n_layers, e) ||
            ses_wrap(e, "layers");
@@ -59,9 +59,11 @@ static bool check_layers(const ses_transfer_options *o, ses_err *e)
     if (!o->layers && o->combine)
         return ses_fail(e, SES_EUSAGE, "combine has no effect without layers: name the layers, as 9-12");
     if (!o->layers) return true;
-    if (o->mix_layers) return ses_fail(e, SES_EUSAGE, "mix-layers reads all layers: layers does not apply");
+    if (o->mix_layers)
+        return ses_fail(e, SES_EUSAGE,
+                        "mix-layers reads all layers; for a weighted sum of some, use combine mix");
     if (!parse_layers(o, &c, e)) return false;
-    if (o->combine < SES_COMBINE_CONCAT || c.n_layers < 2 || o->head != SES_HEAD_DEFAULT) return true;
+    if (o->combine != SES_COMBINE_CONCAT || c.n_layers < 2 || o->head != SES_HEAD_DEFAULT) return true;
     return ses_fail(e, SES_EUSAGE,
                     "combine concat: concatenated layers are wider than the model's head: choose one with "
                     "head (linear, mlp1, mlp2, bilstm, bigru)");

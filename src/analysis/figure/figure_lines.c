@@ -1,4 +1,5 @@
 /* Curves over a common axis, with intervals. */
+#include "chart_axes.h"
 #include "figure.h"
 
 #include "analysis/figure/markup.h"
@@ -99,19 +100,11 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
 
 typedef struct plot {
     const lines *l;
-    range x, y;
-    double width;
+    ses_chart_axes axes;
 } plot;
 
-static double px(const plot *p, double x)
-{
-    return LEFT + (axis_x(p->l, x) - p->x.low) / (p->x.high - p->x.low) * (p->width - LEFT - RIGHT);
-}
-
-static double py(const plot *p, double y)
-{
-    return HEIGHT - BOTTOM - (y - p->y.low) / (p->y.high - p->y.low) * (HEIGHT - TOP - BOTTOM);
-}
+static double px(const plot *p, double x) { return ses_chart_x(&p->axes, axis_x(p->l, x)); }
+static double py(const plot *p, double y) { return ses_chart_y(&p->axes, y); }
 
 /* The x of the first curve, unless a label would touch the one before it. */
 static void put_log_ticks(const lines *l, const plot *p, ses_buf *out)
@@ -122,32 +115,19 @@ static void put_log_ticks(const lines *l, const plot *p, ses_buf *out)
         const char *s = ses_draw_number(number, l->line[0].x[k]);
         double at = px(p, l->line[0].x[k]), half = ses_svg_text_width(s) / 2;
         if (!isfinite(at) || at - half < end + 4) continue;
-        ses_svg_text(out, at, HEIGHT - BOTTOM + 16, "d m", s);
+        ses_svg_text(out, at, ses_chart_tick_y(&p->axes), "d m", s);
         end = at + half;
     }
 }
 
 static void put_axes(const lines *l, const plot *p, ses_buf *out)
 {
-    ses_chart_ticks t = ses_chart_find_ticks(p->y.low, p->y.high, 4, 0);
-    for (int i = 0; i < t.n; i++) {
-        double v = (t.first + i) * t.step, at = py(p, v);
-        ses_buf_appendf(out,
-                        "<path class=\"g\" d=\"M%d %.1fH%.1f\"/><text x=\"%d\" y=\"%.1f\" class=\"d e\">",
-                        LEFT, at, p->width - RIGHT, LEFT - 6, at + 4);
-        ses_chart_tick_put(out, v, t.step);
-        ses_buf_puts(out, "</text>");
-    }
-    if (l->log_x) put_log_ticks(l, p, out);
-    t = ses_chart_find_ticks(p->x.low, p->x.high, 10, 1);
-    for (int i = 0; i < t.n && !l->log_x; i++) {
-        double v = (t.first + i) * t.step;
-        ses_buf_appendf(out, "<text x=\"%.1f\" y=\"%d\" class=\"d m\">", px(p, v), HEIGHT - BOTTOM + 16);
-        ses_chart_tick_put(out, v, t.step);
-        ses_buf_puts(out, "</text>");
-    }
-    ses_svg_text(out, (LEFT + p->width - RIGHT) / 2, HEIGHT - 4, "d m", l->x_label);
-    ses_svg_text(out, 0, 10, "d", l->y_label);
+    ses_chart_put_grid(&p->axes, 4, out);
+    if (l->log_x)
+        put_log_ticks(l, p, out);
+    else
+        ses_chart_put_x_ticks(&p->axes, 10, 1, out);
+    ses_chart_put_names(&p->axes, out);
 }
 
 static void put_band(const ses_figure_series *s, const plot *p, int hue, ses_buf *out)
@@ -182,10 +162,12 @@ static void put_curve(const ses_figure_series *s, const plot *p, int hue, ses_bu
 static double svg(const ses_figure *f, double width, ses_buf *out)
 {
     const lines *l = f->data;
-    plot p = { .l = l, .width = width };
-    find_ranges(l, &p.x, &p.y);
-    double pad = 0.05 * (p.y.high - p.y.low), x = LEFT, y = HEIGHT + 12;
-    p.y.low -= pad, p.y.high += pad;
+    range h, v;
+    find_ranges(l, &h, &v);
+    double pad = 0.05 * (v.high - v.low), x = LEFT, y = HEIGHT + 12;
+    plot p = { .l = l,
+               .axes = { h.low, h.high, v.low - pad, v.high + pad, width, HEIGHT, LEFT, RIGHT, TOP, BOTTOM,
+                         l->x_label, l->y_label } };
     put_axes(l, &p, out);
     for (int i = 0; i < l->n; i++) put_curve(&l->line[i], &p, i % SES_HUES, out);
     for (int i = 0; i < l->n; i++) {

@@ -1,6 +1,7 @@
 /* Score against cost: named points, the front of the best ones, the least score allowed. */
 #include "figure.h"
 
+#include "analysis/figure/chart_axes.h"
 #include "analysis/figure/markup.h"
 
 #include <math.h>
@@ -25,6 +26,12 @@ static role role_of(const tradeoff *f, int64_t i)
     if (i == f->t.chosen) return CHOSEN;
     if (i == f->t.original) return ORIGINAL;
     return f->t.on_front[i] ? FRONT : OTHER;
+}
+
+/* Whether the legend has the role: some plots have no original and none chosen. */
+static bool is_used(const tradeoff *f, int k)
+{
+    return (k != CHOSEN || f->t.chosen >= 0) && (k != ORIGINAL || f->t.original >= 0);
 }
 
 /* ---- text ---- */
@@ -126,7 +133,8 @@ static void text(const ses_figure *figure, const ses_draw *d, ses_buf *out)
     ses_draw_plain(out, d);
     ses_buf_put(out, '\n');
     int used = 0;
-    for (int k = ROLES - 1; k >= 0; k--) ses_draw_key(out, d, mark[k], hue[k], role_name[k], &used);
+    for (int k = ROLES - 1; k >= 0; k--)
+        if (is_used(f, k)) ses_draw_key(out, d, mark[k], hue[k], role_name[k], &used);
     ses_buf_put(out, '\n');
 }
 
@@ -138,24 +146,17 @@ typedef struct box {
 
 typedef struct plot {
     const tradeoff *f;
-    double width;
+    ses_chart_axes axes;
     box *taken; /* points, then names that were placed */
     int64_t n_taken;
 } plot;
 
-static double px(const plot *p, double x)
-{
-    return LEFT + (x - p->f->x0) / (p->f->x1 - p->f->x0) * (p->width - LEFT - RIGHT);
-}
-
-static double py(const plot *p, double y)
-{
-    return HEIGHT - BOTTOM - (y - p->f->y0) / (p->f->y1 - p->f->y0) * (HEIGHT - TOP - BOTTOM);
-}
+static double px(const plot *p, double x) { return ses_chart_x(&p->axes, x); }
+static double py(const plot *p, double y) { return ses_chart_y(&p->axes, y); }
 
 static bool collides(const plot *p, box b)
 {
-    if (b.x0 < LEFT || b.x1 > p->width || b.y0 < 0 || b.y1 > HEIGHT - BOTTOM + LINE / 2) return true;
+    if (b.x0 < LEFT || b.x1 > p->axes.width || b.y0 < 0 || b.y1 > HEIGHT - BOTTOM + LINE / 2) return true;
     for (int64_t i = 0; i < p->n_taken; i++) {
         box t = p->taken[i];
         if (b.x0 < t.x1 && t.x0 < b.x1 && b.y0 < t.y1 && t.y0 < b.y1) return true;
@@ -178,29 +179,6 @@ static void put_label(plot *p, double x, double y, const char *name, ses_buf *ou
         ses_svg_text(out, left, y + up + 4, "d", name);
         return;
     }
-}
-
-static void put_axes(const plot *p, ses_buf *out)
-{
-    const tradeoff *f = p->f;
-    ses_chart_ticks t = ses_chart_find_ticks(f->y0, f->y1, 5, 0);
-    for (int i = 0; i < t.n; i++) {
-        double v = (t.first + i) * t.step, at = py(p, v);
-        ses_buf_appendf(out,
-                        "<path class=\"g\" d=\"M%d %.1fH%.1f\"/><text x=\"%d\" y=\"%.1f\" class=\"d e\">",
-                        LEFT, at, p->width - RIGHT, LEFT - 6, at + 4);
-        ses_chart_tick_put(out, v, t.step);
-        ses_buf_puts(out, "</text>");
-    }
-    t = ses_chart_find_ticks(f->x0, f->x1, 8, 0);
-    for (int i = 0; i < t.n; i++) {
-        double v = (t.first + i) * t.step;
-        ses_buf_appendf(out, "<text x=\"%.1f\" y=\"%d\" class=\"d m\">", px(p, v), HEIGHT - BOTTOM + 18);
-        ses_chart_tick_put(out, v, t.step);
-        ses_buf_puts(out, "</text>");
-    }
-    ses_svg_text(out, (LEFT + p->width - RIGHT) / 2, HEIGHT - 4, "d m", f->x_label);
-    ses_svg_text(out, 0, 10, "d", f->y_label);
 }
 
 /* Points of the front in the order of their cost, joined by a line. */
@@ -242,11 +220,15 @@ static void put_points(plot *p, ses_buf *out)
 static double svg(const ses_figure *figure, double width, ses_buf *out)
 {
     const tradeoff *f = figure->data;
-    plot p = { .f = f, .width = width };
+    plot p = { .f = f,
+               .axes = { f->x0, f->x1, f->y0, f->y1, width, HEIGHT, LEFT, RIGHT, TOP, BOTTOM, f->x_label,
+                         f->y_label } };
     double x = LEFT, y = HEIGHT + LINE;
     p.taken = ses_figure_alloc(figure->report, (size_t)(2 * f->t.n + 1), sizeof *p.taken);
     if (!p.taken) return HEIGHT;
-    put_axes(&p, out);
+    ses_chart_put_grid(&p.axes, 5, out);
+    ses_chart_put_x_ticks(&p.axes, 8, 0, out);
+    ses_chart_put_names(&p.axes, out);
     if (f->t.limit >= f->y0 && f->t.limit <= f->y1)
         ses_buf_appendf(out, "<path class=\"l s5 h\" d=\"M%d %.1fH%.1f\"><title>least score</title></path>",
                         LEFT, py(&p, f->t.limit), width - RIGHT);
@@ -254,6 +236,7 @@ static double svg(const ses_figure *figure, double width, ses_buf *out)
     put_points(&p, out);
     for (int k = ROLES - 1; k >= 0; k--) {
         double key = 30 + ses_svg_text_width(role_name[k]);
+        if (!is_used(f, k)) continue;
         if (x + key > width && x > LEFT) x = LEFT, y += LINE + 4;
         ses_buf_appendf(out, "<circle class=\"f%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>", hue[k], x + 5, y - 4);
         ses_svg_text(out, x + 14, y, "t", role_name[k]);

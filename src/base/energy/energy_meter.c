@@ -8,6 +8,7 @@
 #include "base/file.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 
 static const double MEMORY_WATTS = 0.3725; /* per GiB, as Green Algorithms */
 static const double MIN_INTERVAL = 10;     /* seconds between two readings of the counters */
+static const double POWER_INTERVAL = 5;    /* seconds between two samples of a GPU's power */
 
 double ses_cpu_seconds(void)
 {
@@ -108,7 +110,10 @@ void ses_energy_meter_start(ses_energy_meter *m, const ses_energy_sources *sourc
     if (!m->n && !*m->unreadable)
         snprintf(m->unreadable, sizeof m->unreadable, "the machine has no RAPL counters");
     if (*m->unreadable) m->n = 0; /* a subset of the counters would be misleading */
-    if (uses_gpu(m)) read_gpu(m, &m->gpu_start);
+    if (uses_gpu(m) && !read_gpu(m, &m->gpu_start)) {
+        m->gpu_read = ses_seconds();
+        ses_nvml_power(sources->nvml, sources->gpu, &m->watts);
+    }
     m->wall = m->read = ses_seconds();
     m->cpu = ses_cpu_seconds();
 }
@@ -128,9 +133,20 @@ static void read_all(ses_energy_meter *m)
     }
 }
 
+/* Adds the energy since the last sample of the GPU's power: the mean of both times the interval. */
+static bool sample_power(ses_energy_meter *m)
+{
+    double now = ses_seconds(), watts;
+    if (!ses_nvml_power(m->sources.nvml, m->sources.gpu, &watts)) return false;
+    m->gpu_joules += (m->watts + watts) / 2 * (now - m->gpu_read);
+    m->watts = watts, m->gpu_read = now;
+    return true;
+}
+
 void ses_energy_meter_update(ses_energy_meter *m)
 {
     double now = ses_seconds();
+    if (m->watts > 0 && now - m->gpu_read >= POWER_INTERVAL) sample_power(m);
     if (!m->n || now - m->read < MIN_INTERVAL) return;
     m->read = now;
     read_all(m);
@@ -140,7 +156,9 @@ static void add_gpu(ses_energy_meter *m, ses_energy *x)
 {
     double now = 0;
     size_t used = strlen(x->source);
-    bool ok = !*m->gpu_unreadable && read_gpu(m, &now);
+    bool sampled = m->watts > 0 && sample_power(m),
+         ok = sampled || (!*m->gpu_unreadable && read_gpu(m, &now));
+    if (sampled) now = m->gpu_joules, m->gpu_start = 0;
     if (ok && now < m->gpu_start) {
         ok = false;
         snprintf(m->gpu_unreadable, sizeof m->gpu_unreadable, "its counter was reset");
@@ -149,7 +167,8 @@ static void add_gpu(ses_energy_meter *m, ses_energy *x)
     if (ok) {
         x->gpu_joules = now - m->gpu_start;
         x->joules += x->gpu_joules;
-        snprintf(x->source + used, sizeof x->source - used, "; NVML: GPU %s", m->sources.gpu);
+        snprintf(x->source + used, sizeof x->source - used, "; NVML: GPU %s%s", m->sources.gpu,
+                 sampled ? ", samples of its power" : "");
     } else {
         snprintf(x->source + used, sizeof x->source - used, "; the GPU is not included: %s",
                  m->gpu_unreadable);
@@ -175,15 +194,18 @@ ses_energy ses_energy_meter_stop(ses_energy_meter *m, double core_watts)
 
 /* ---- results ---- */
 
-void ses_energy_put_results(const ses_energy *x, const ses_energy_args *a, ses_json_writer *w)
+void ses_energy_put_results(const ses_energy *x, const ses_energy_args *a, double seconds, ses_json_writer *w)
 {
+    double price = ses_energy_price(x, a, seconds);
     ses_json_member_real(w, "train_energy_kwh", ses_energy_kwh(x));
+    ses_json_member_real(w, "train_energy_wh", x->joules / 3600);
     if (x->gpu == SES_GPU_MEASURED) {
         ses_json_member_real(w, "train_energy_cpu_kwh", (x->joules - x->gpu_joules) / 3.6e6);
         ses_json_member_real(w, "train_energy_gpu_kwh", x->gpu_joules / 3.6e6);
     }
     ses_json_member_real(w, "train_co2_kg", ses_energy_co2(x, a));
     ses_json_member_string(w, "train_energy_source", x->source);
+    if (!isnan(price)) ses_json_member_real(w, "train_price", price);
 }
 
 /* ---- texts ---- */
@@ -193,6 +215,12 @@ double ses_energy_kwh(const ses_energy *x) { return x->joules / 3.6e6; }
 double ses_energy_co2(const ses_energy *x, const ses_energy_args *a)
 {
     return ses_energy_kwh(x) * a->co2_per_kwh / 1000;
+}
+
+double ses_energy_price(const ses_energy *x, const ses_energy_args *a, double seconds)
+{
+    if (!(a->price_per_hour > 0 || a->price_per_kwh > 0)) return NAN;
+    return seconds / 3600 * a->price_per_hour + ses_energy_kwh(x) * a->price_per_kwh;
 }
 
 /* Three digits, in a fitting unit. */

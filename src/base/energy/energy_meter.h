@@ -4,17 +4,18 @@
  * They count the whole processor, other processes included. Otherwise estimated as in Lannelongue, Grealey
  * and Inouye 2021 ("Green Algorithms"):
  *     energy = CPU time * watts per core + time * memory in GiB * 0.3725 W
- * without cooling and other overhead of a computing center. GPU: measured by NVML (base/nvml_energy.h), else
- * not included, with the reason in `source`. CO2 = energy * grams per kWh. Values only: nothing to free. A
- * meter belongs to one thread. */
+ * without cooling and other overhead of a computing center. GPU: measured by NVML (base/nvml_energy.h): its
+ * counter, or samples of its power; else not included, with the reason in `source`. CO2 = energy * grams per
+ * kWh. Values only: nothing to free. A meter belongs to one thread. */
 #ifndef SES_BASE_ENERGY_METER_H
 #define SES_BASE_ENERGY_METER_H
 
 #include "sesame/json.h"
 
 typedef struct ses_energy_args {
-    double core_watts;  /* power of a working core, for the estimate */
-    double co2_per_kwh; /* grams */
+    double core_watts;                    /* power of a working core, for the estimate */
+    double co2_per_kwh;                   /* grams */
+    double price_per_hour, price_per_kwh; /* in any currency; both 0: no price */
 } ses_energy_args;
 
 typedef enum { SES_GPU_UNUSED, SES_GPU_MEASURED, SES_GPU_NOT_INCLUDED } ses_gpu_metering;
@@ -46,6 +47,8 @@ typedef struct ses_energy_meter {
     ses_energy_sources sources;
     double gpu_start; /* joules of the GPU's counter at the start */
     char gpu_unreadable[96];
+    /* a GPU without a counter: last sample of its power, taken at gpu_read; 0: none */
+    double watts, gpu_read, gpu_joules;
 } ses_energy_meter;
 
 void ses_energy_meter_start(ses_energy_meter *m, const ses_energy_sources *s);
@@ -63,8 +66,11 @@ const char *ses_energy_text(char buf[SES_ENERGY_TEXT], const ses_energy *x, cons
 const char *ses_watt_hours_text(char buf[SES_WATT_HOURS_TEXT], double joules);
 double ses_energy_kwh(const ses_energy *x);
 double ses_energy_co2(const ses_energy *x, const ses_energy_args *a); /* kg */
-/* Writes members train_energy_kwh, train_co2_kg, train_energy_source, and of a measured GPU
- * train_energy_cpu_kwh and train_energy_gpu_kwh. */
-void ses_energy_put_results(const ses_energy *x, const ses_energy_args *a, ses_json_writer *w);
+/* Price of a computation that took `seconds`; NaN: no price is set. */
+double ses_energy_price(const ses_energy *x, const ses_energy_args *a, double seconds);
+/* Writes members train_energy_kwh, train_energy_wh, train_co2_kg, train_energy_source, of a measured GPU
+ * train_energy_cpu_kwh and train_energy_gpu_kwh, and train_price if a price is set. */
+void ses_energy_put_results(const ses_energy *x, const ses_energy_args *a, double seconds,
+                            ses_json_writer *w);
 
 #endif

@@ -1,4 +1,4 @@
-/* The options --core-watts and --co2-per-kwh. */
+/* The options --core-watts, --co2-per-kwh, --price-per-hour and --price-per-kwh. */
 #include "energy_options.h"
 
 static const ses_opt opt[] = {
@@ -18,5 +18,21 @@ static const ses_opt opt[] = {
       .min = 0,
       .max = 10000,
       .help = "energy: grams of CO2 per kWh; 475 is the world average" },
+    { .name = "price-per-hour",
+      .type = SES_OPT_REAL,
+      .offset = offsetof(ses_energy_args, price_per_hour),
+      .def = "0",
+      .value = "X",
+      .min = 0,
+      .max = 1e9,
+      .help = "price of an hour of training, e.g. the rent of the machine, in any currency; 0: none" },
+    { .name = "price-per-kwh",
+      .type = SES_OPT_REAL,
+      .offset = offsetof(ses_energy_args, price_per_kwh),
+      .def = "0",
+      .value = "X",
+      .min = 0,
+      .max = 1e9,
+      .help = "price of a kWh of the energy used, in the same currency; both prices are added" },
 };
 const ses_opt_table ses_energy_options = { opt, SES_LEN(opt) };

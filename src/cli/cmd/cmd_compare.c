@@ -38,8 +38,9 @@ static void put_title(ses_buf *b, const char *title)
 static const struct {
     const char *title;
     int importance;
-} figures[] = { { ">best", 5 }, { ">at", 4 },       { ">eval loss", 8 }, { ">train loss", 7 },
-                { ">time", 6 }, { ">tokens/s", 3 }, { ">energy", 2 },    { "loss curve", 1 } };
+} figures[] = { { ">best", 5 },       { ">at", 4 },    { ">eval loss", 8 },
+                { ">train loss", 7 }, { ">time", 6 },  { ">tokens/s", 3 },
+                { ">energy", 2 },     { ">FLOPs", 2 }, { "loss curve", 1 } };
 enum { SETTING_IMPORTANCE = 20 };
 
 /* Numbers are right-aligned. */
@@ -123,6 +124,8 @@ static void put_row(ses_text_table *t, const ses_run_records *l, const ses_run_r
     ses_text_table_cell(t, "%s", isnan(seconds) ? "-" : ses_duration_text(human, seconds));
     ses_text_table_cell(t, "%s", isnan(rate) ? "-" : ses_count_text(human, (uint64_t)rate));
     ses_text_table_cell(t, "%s", isnan(kwh) ? "-" : ses_watt_hours_text(human, 3.6e6 * kwh));
+    double flops = ses_run_record_number(r, "train_flops");
+    ses_text_table_cell(t, "%s", flops > 0 ? ses_flops_text(human, flops) : "-");
     ses_run_record_sparkline(r, "loss", term, curve);
     ses_text_table_cell(t, "%s", curve);
 }
@@ -158,6 +161,9 @@ static void put_json(const ses_run_records *l, const ses_run_record *r, ses_json
                                           "train_samples_per_second",
                                           "train_tokens_per_second",
                                           "train_energy_kwh",
+                                          "train_energy_wh",
+                                          "train_flops",
+                                          "train_price",
                                           "train_co2_kg",
                                           "train_peak_memory_bytes" };
     const char *name;
@@ -224,7 +230,8 @@ const ses_command ses_command_compare = {
     .description =
         "Prints a line per run, the best score first: the settings that differ, final and best score, "
         "losses, "
-        "time, tokens per second, energy and the loss curve. The score is the run's main metric; whether "
+        "time, tokens per second, energy, FLOPs and the loss curve. The score is the run's main metric; "
+        "whether "
         "lower is better follows from the metric. On a terminal, columns that do not fit are left out and "
         "named below the table; a pipe gets all of them. RUN is a folder written by finetune (finished or "
         "not) "

@@ -27,7 +27,7 @@ typedef struct args {
     int dtype; /* index in dtypes; -1: unchanged */
     int64_t shard;
     ses_dtype embedding_dtype; /* set by quantize */
-    const char *adapter, *class_name;
+    const char *adapter, *class_name, *exit_rule;
     bool keep, overwrite, strict, json;
 } args;
 
@@ -64,6 +64,12 @@ static const ses_opt opt[] = {
       .value = "NAME",
       .help = "model class, such as BertModel; default: the class in config.json. ElectraForMaskedLM is the "
               "generator in a TensorFlow checkpoint of ELECTRA" },
+    { .name = "exit-rule",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, exit_rule),
+      .value = "RULE",
+      .help = "a model with exits: the rule of predictions that name none, as --exit of eval has it; never: "
+              "all layers" },
     { .name = "overwrite",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, overwrite),
@@ -373,6 +379,14 @@ static bool convert(convert_job *j, ses_device *dev, int dtype, bool strict, ses
 }
 
 /* o: of quantize; NULL: none. */
+/* --exit-rule: the rule fits the model and is part of its config. */
+static bool store_rule(const convert_job *j, const char *rule, ses_err *e)
+{
+    ses_exit_policy policy;
+    return ses_exit_policy_parse(rule, &policy, e) && ses_exit_policy_check(&policy, j->model, e) &&
+           ses_exit_rule_store(j->out.dir, rule, e);
+}
+
 static bool run_job(ses_call *c, const args *a, const ses_convert_options *o, ses_err *e)
 {
     convert_job j = {
@@ -385,6 +399,7 @@ static bool run_job(ses_call *c, const args *a, const ses_convert_options *o, se
     ses_device *dev = ses_device_open("cpu", NULL, e);
     bool ok =
         ses_convert_output_open(&j.out, c->operands[1], e) && dev && convert(&j, dev, a->dtype, a->strict, e);
+    if (ok && a->exit_rule) ok = store_rule(&j, a->exit_rule, e);
     if (ok && o && o->check) ok = o->check(o->ctx, j.out.dir, &j.scores, e);
     ok = ses_convert_output_close(&j.out, ok, e);
     if (ok && !c->quiet) ses_notify_unused_tensors(j.model);
@@ -404,6 +419,7 @@ static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     if (!a->keep) return run_job(c, a, NULL, e);
+    if (a->exit_rule) return ses_fail(e, SES_EUSAGE, "--exit-rule: an adapter has no exits");
     if (a->adapter || a->shard || a->strict || a->class_name)
         return ses_fail(e, SES_EUSAGE,
                         "--keep-adapter cannot be combined with --merge-adapter, --shard-size, --strict or "

@@ -1,6 +1,7 @@
 /* curve: scores of methods by the number of training examples. Options and help. */
 #include "base/energy/energy_options.h"
 #include "cli/curve/curve.h"
+#include "cli/run_options.h"
 
 #define AT(field) offsetof(ses_curve_args, field)
 
@@ -71,14 +72,7 @@ static const ses_opt opt[] = {
       .min = 1,
       .max = 1000,
       .help = "runs of each method and size; a seed draws the examples, the same for all methods" },
-    { .name = "epochs",
-      .letter = 'e',
-      .type = SES_OPT_REAL,
-      .offset = AT(epochs),
-      .def = "3",
-      .min = 0,
-      .max = 1e6,
-      .help = "models: passes over the training data" },
+    SES_OPT_EPOCHS(ses_curve_args, epochs, "models: passes over the training data"),
     { .name = "least-updates",
       .type = SES_OPT_INT,
       .offset = AT(least_updates),
@@ -94,14 +88,7 @@ static const ses_opt opt[] = {
       .min = 1,
       .max = 1 << 20,
       .help = "models: examples per batch" },
-    { .name = "lr",
-      .letter = 'l',
-      .type = SES_OPT_REAL,
-      .offset = AT(lr),
-      .def = "1e-4",
-      .min = 0,
-      .max = 100,
-      .help = "models: peak learning rate of the methods that set none" },
+    SES_OPT_LR(ses_curve_args, lr, "models: peak learning rate of the methods that set none"),
     { .name = "max-length",
       .type = SES_OPT_INT,
       .offset = AT(max_length),
@@ -135,15 +122,10 @@ static const ses_opt opt[] = {
       .min = 1,
       .max = 99.99,
       .help = "confidence level of the intervals" },
-    { .name = "jobs",
-      .type = SES_OPT_INT,
-      .offset = AT(jobs),
-      .def = "1",
-      .min = 1,
-      .max = 256,
-      .of_call = true,
-      .help = "cells run at the same time, in processes that share the cores; the scores are the same, times "
-              "are not" },
+    SES_OPT_JOBS(
+        ses_curve_args, jobs, 256,
+        "cells run at the same time, in processes that share the cores; the scores are the same, times "
+        "are not"),
     { .name = "keep-models",
       .type = SES_OPT_FLAG,
       .offset = AT(keep_models),

@@ -1,6 +1,7 @@
 /* ladder: methods of classification on one data set. Options and help. */
 #include "base/energy/energy_options.h"
 #include "cli/ladder/ladder.h"
+#include "cli/run_options.h"
 
 #define AT(field) offsetof(ses_ladder_args, field)
 
@@ -57,22 +58,8 @@ static const ses_opt opt[] = {
       .value = "DIR",
       .is_model = true,
       .help = "elmo: its folder; default: none, the rung is left out" },
-    { .name = "epochs",
-      .letter = 'e',
-      .type = SES_OPT_REAL,
-      .offset = AT(epochs),
-      .def = "3",
-      .min = 0,
-      .max = 1e6,
-      .help = "finetuned: passes over the training data" },
-    { .name = "lr",
-      .letter = 'l',
-      .type = SES_OPT_REAL,
-      .offset = AT(lr),
-      .def = "1e-4",
-      .min = 0,
-      .max = 100,
-      .help = "finetuned: peak learning rate" },
+    SES_OPT_EPOCHS(ses_ladder_args, epochs, "finetuned: passes over the training data"),
+    SES_OPT_LR(ses_ladder_args, lr, "finetuned: peak learning rate"),
     { .name = "max-length",
       .type = SES_OPT_INT,
       .offset = AT(max_length),

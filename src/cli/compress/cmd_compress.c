@@ -1,5 +1,6 @@
 /* compress: smaller forms of a model, measured on this machine. Options and help. */
 #include "cli/compress/compress.h"
+#include "cli/run_options.h"
 
 #define AT(field) offsetof(ses_compress_args, field)
 
@@ -55,22 +56,8 @@ static const ses_opt opt[] = {
       .value = "MINUTES",
       .of_call = true,
       .help = "start no further model after this time; 0: no limit" },
-    { .name = "epochs",
-      .letter = 'e',
-      .type = SES_OPT_REAL,
-      .offset = AT(epochs),
-      .def = "3",
-      .min = 0,
-      .max = 1e6,
-      .help = "training: passes over --data" },
-    { .name = "lr",
-      .letter = 'l',
-      .type = SES_OPT_REAL,
-      .offset = AT(lr),
-      .def = "1e-4",
-      .min = 0,
-      .max = 100,
-      .help = "training: peak learning rate" },
+    SES_OPT_EPOCHS(ses_compress_args, epochs, "training: passes over --data"),
+    SES_OPT_LR(ses_compress_args, lr, "training: peak learning rate"),
     { .name = "batch-size",
       .letter = 'b',
       .type = SES_OPT_INT,
@@ -108,15 +95,10 @@ static const ses_opt opt[] = {
       .min = 1,
       .max = 1000,
       .help = "times that original and candidate alternate over the texts" },
-    { .name = "jobs",
-      .type = SES_OPT_INT,
-      .offset = AT(jobs),
-      .def = "1",
-      .min = 1,
-      .max = 64,
-      .of_call = true,
-      .help = "models made at the same time, in processes that share the cores; they are measured one after "
-              "the other" },
+    SES_OPT_JOBS(
+        ses_compress_args, jobs, 64,
+        "models made at the same time, in processes that share the cores; they are measured one after "
+        "the other"),
     { .name = "make-only",
       .type = SES_OPT_FLAG,
       .offset = AT(make_only),

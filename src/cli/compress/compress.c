@@ -12,7 +12,6 @@
 #include "cli/train/train_monitor.h"
 #include "model/model_desc.h"
 #include "train/train_folder.h"
-#include "tune/finetune_data.h"
 #include "vectors/classify/classifier.h"
 
 #include <string.h>
@@ -21,17 +20,19 @@
  * way is measured again: see ses_compress_read_candidate. */
 static const char *const IRRELEVANT = "methods|output|by|max-drop|budget|device|isa|texts|rounds|threads";
 
+static const double ENDING_SECONDS = 15; /* a stopped run may take so long to end */
+
 /* ---- task and model ---- */
 
 static bool read_task(ses_compress *z, ses_err *e)
 {
     const ses_predictor_args *t = &z->a->tune;
-    ses_data_spec spec;
     if (!t->data.task)
         return ses_fail(e, SES_EUSAGE,
                         "--task TASK is required: %s has no " SES_RUN_INFO " of a fine-tuning run", z->model);
-    if (!ses_finetune_resolve_task(&t->data, &t->task, &z->task, &spec, e)) return false;
-    z->metric = spec.best_metric;
+    if (!ses_finetune_resolve_task(&t->data, &t->task, &z->task, &z->train_spec, e)) return false;
+    z->eval_spec = ses_finetune_eval_spec(&t->task, z->task, &z->train_spec);
+    z->metric = z->train_spec.best_metric;
     z->lower_is_better = ses_metric_lower_is_better(z->metric);
     z->in_percent = z->task->in_percent;
     return true;
@@ -90,14 +91,6 @@ static bool has_scores(const ses_model_desc *d, const ses_head *head)
     return false;
 }
 
-static bool is_quantized(const char *dir)
-{
-    char *path = ses_path_join(dir, "model.sesame-int8", NULL);
-    bool exists = path && ses_path_exists(path);
-    ses_free(path);
-    return exists;
-}
-
 static bool read_model(ses_compress *z, ses_err *e)
 {
     ses_json_doc *doc = ses_model_config_open(z->model, NULL, e);
@@ -113,7 +106,8 @@ static bool read_model(ses_compress *z, ses_err *e)
         const ses_head *other = z->task->lm_head ? z->task->lm_head : z->task->other_head;
         char *base = ses_model_base_dir(z->model, NULL, NULL);
         z->is_new = z->task->head && !has_head(class, z->task->head) && !has_head(class, other);
-        z->is_stored_smaller = (base && strcmp(base, z->model) != 0) || is_quantized(z->model);
+        z->is_stored_smaller =
+            (base && strcmp(base, z->model) != 0) || ses_json_get(config, "quantization_config");
         z->layers = count_layers(d, config);
         z->teaches_scores = has_scores(d, z->task->head);
         ses_free(base);
@@ -130,19 +124,15 @@ static bool read_model(ses_compress *z, ses_err *e)
 /* The files can be read and have labels. */
 static bool check_data(const ses_compress *z, ses_err *e)
 {
-    const ses_predictor_args *t = &z->a->tune;
     const char *path[] = { z->a->train, z->a->eval };
-    const ses_finetune_task *task;
-    ses_data_spec spec;
-    if (!ses_finetune_resolve_task(&t->data, &t->task, &task, &spec, e)) return false;
+    const ses_data_spec *spec[] = { &z->train_spec, &z->eval_spec };
     for (size_t i = 0; i < SES_LEN(path); i++) {
-        ses_data_spec s = i ? ses_finetune_eval_spec(&t->task, task, &spec) : spec;
-        ses_examples *d = path[i] ? ses_data_open(&s, path[i], NULL, e) : NULL;
+        ses_examples *d = path[i] ? ses_data_open(spec[i], path[i], NULL, e) : NULL;
         bool ok = !path[i] || (d && (i || ses_examples_check_learnable(d, e) || ses_wrap(e, "%s", path[i])));
         ses_examples_free(d);
         if (!ok) return false;
     }
-    return true;
+    return ses_compress_check_hold_out(z, e);
 }
 
 /* ---- the folder ---- */
@@ -159,7 +149,9 @@ static bool describe(ses_compress *z, ses_err *e)
     return true;
 }
 
-static bool open_output(ses_compress *z, ses_err *e)
+/* Whether the folder may be used, and its lock. Nothing of it changes before the lock is held.
+ * A stopped run that is continued at once may still save its checkpoints. */
+static ses_dir_lock *lock_output(const ses_compress *z, ses_err *e)
 {
     const ses_compress_args *a = z->a;
     ses_result_folder f = { .dir = z->output,
@@ -171,10 +163,17 @@ static bool open_output(ses_compress *z, ses_err *e)
                             .resume = a->resume,
                             .overwrite = a->overwrite,
                             .keeps_foreign = true };
-    if (!ses_result_folder_check(&f, e)) return false;
+    if (!ses_result_folder_check(&f, e) || !ses_dir_make(z->output, e)) return NULL;
+    return ses_dir_lock_wait(z->output, a->resume ? ENDING_SECONDS : 0, e);
+}
+
+/* Removes the candidates of an earlier call, or reads them. */
+static bool open_candidates(ses_compress *z, ses_err *e)
+{
+    const ses_compress_args *a = z->a;
     z->root = ses_path_join(z->output, "candidates", e);
     if (!z->root) return false;
-    if (a->overwrite && ses_path_is_dir(z->root)) ses_dir_remove_all(z->root, NULL);
+    if (a->overwrite && !ses_dir_remove_all(z->root, e)) return false;
     if (!ses_dir_make(z->root, e)) return false;
     for (size_t i = 0; i < z->n; i++) {
         const ses_candidate *x = &z->candidate[i];
@@ -201,10 +200,10 @@ static bool finish(ses_compress *z, bool stopped, ses_err *e)
 
 static bool run(ses_compress *z, bool *stopped, ses_err *e)
 {
-    ses_dir_lock *lock = open_output(z, e) ? ses_dir_lock_new(z->output, e) : NULL;
+    ses_dir_lock *lock = lock_output(z, e);
     if (!lock) return false;
-    bool ok = ses_compress_hold_out(z, e) && (z->a->resume || ses_compress_write_json(z, e)) &&
-              ses_compress_make(z, stopped, e);
+    bool ok = open_candidates(z, e) && ses_compress_hold_out(z, e) &&
+              (z->a->resume || ses_compress_write_json(z, e)) && ses_compress_make(z, stopped, e);
     if (ok && !*stopped && z->candidate[0].state == SES_CANDIDATE_FAILED)
         ok = ses_fail(e, SES_EARG, "%s: %s", z->model, z->candidate[0].reason);
     bool measures = !*stopped && !z->a->make_only;

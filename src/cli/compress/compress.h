@@ -15,6 +15,7 @@
 
 #include "cli/train/predictor_args.h"
 #include "sesame/finetune.h"
+#include "tune/finetune_data.h"
 
 typedef enum { SES_BY_LATENCY, SES_BY_SIZE, SES_BY_MEMORY, SES_BY_ENERGY } ses_compress_measure;
 const char *ses_compress_measure_name(int by); /* as --by has it */
@@ -100,6 +101,7 @@ typedef struct ses_compress {
     bool holds_out;              /* they are parts of --data */
     size_t n_held_out;
     const struct ses_finetune_task *task;
+    ses_data_spec train_spec, eval_spec; /* how the files are read */
     const char *metric;
     bool lower_is_better, in_percent;
     int64_t layers;         /* layers of the model */
@@ -130,7 +132,9 @@ bool ses_compress_add_chain(ses_compress *z, const char *chain, size_t n, size_t
 /* compress_data.c */
 /* Sets output, train and eval. */
 bool ses_compress_choose_files(ses_compress *z, ses_err *e);
-/* Without --eval: writes the two parts of --data. The folder exists. */
+/* Without --eval: whether --data can be split into two parts. Writes nothing. */
+bool ses_compress_check_hold_out(const ses_compress *z, ses_err *e);
+/* Without --eval: writes these parts. The folder exists. */
 bool ses_compress_hold_out(ses_compress *z, ses_err *e);
 
 /* compress_steps.c */
@@ -141,10 +145,6 @@ bool ses_compress_put_steps(const ses_compress *z, size_t candidate, ses_buf *ou
 char **ses_compress_split(const char *line, size_t n, ses_err *e);
 const char *ses_compress_step_end(const char *line); /* end of the line */
 bool ses_compress_original(const ses_compress *z, ses_buf *out, ses_err *e);
-
-/* compress_child.c: in a new child process: a signal ends it when this process, `parent`, has ended (Linux).
- * Else a killed parent would leave children that hold its lock. */
-void ses_compress_follow_parent(int parent, int signal);
 
 /* compress_make.c: makes the models, --jobs at a time; *stopped: by a signal. */
 bool ses_compress_make(ses_compress *z, bool *stopped, ses_err *e);

@@ -21,20 +21,15 @@ static void put_title(const ses_compress *z, ses_buf *out)
     ses_buf_put(out, '\n');
 }
 
-/* Copies an older card: another title; for a form of our own without the lines for transformers; commands
- * of the usage with the rule of the chain. */
+/* Copies an older card: another title; for a form of our own without the lines for transformers. */
 static void put_older(const ses_compress *z, const char *old, size_t size, bool own, ses_buf *out)
 {
-    static const char library[] = "library_name: transformers", python[] = "```python", usage[] = "## Usage",
-                      command[] = "sesame ";
-    char rule[80];
-    const char *exit_rule = ses_compress_rule_of(&z->candidate[z->chosen], rule, sizeof rule);
-    bool has_title = false, in_python = false, in_usage = false;
+    static const char library[] = "library_name: transformers", python[] = "```python";
+    bool has_title = false, in_python = false;
     for (size_t i = 0, n; i < size; i += n + 1) {
         const char *s = old + i;
         const char *end = memchr(s, '\n', size - i);
         n = end ? (size_t)(end - s) : size - i;
-        if (n > 2 && !strncmp(s, "## ", 3)) in_usage = ses_equal(s, n, usage);
         if (own && ses_equal(s, n, python)) in_python = true;
         if (in_python) {
             in_python = !ses_equal(s, n, "```");
@@ -49,8 +44,6 @@ static void put_older(const ses_compress *z, const char *old, size_t size, bool 
             ses_buf_puts(out, "library_name: sesame");
         else
             ses_buf_append(out, s, n);
-        if (exit_rule && in_usage && n >= sizeof command && !strncmp(s, command, sizeof command - 1))
-            ses_buf_appendf(out, " --exit %s", exit_rule);
         ses_buf_put(out, '\n');
     }
 }
@@ -83,7 +76,10 @@ static void put_card(const ses_compress *z, bool own, ses_buf *out)
     put_chain(z, z->chosen, out);
     ses_buf_puts(out, "```\n");
     if (ses_compress_rule_of(x, rule, sizeof rule))
-        ses_buf_appendf(out, "\nThe figures are with `--exit %s`: give it to every command.\n", rule);
+        ses_buf_appendf(out,
+                        "\nTexts leave the model early by the rule %s of config.json; `--exit` names another "
+                        "one, `--exit never` uses all layers.\n",
+                        rule);
 }
 
 bool ses_compress_write_card(const ses_compress *z, const char *dir, ses_err *e)

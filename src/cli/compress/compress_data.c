@@ -11,7 +11,6 @@
 #include "base/json/json_helpers.h"
 #include "base/rng.h"
 #include "io/text_reader.h"
-#include "tune/finetune_data.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -173,25 +172,37 @@ static bool write_squad(const char *path, const ses_json *root, const parts *p, 
     return ses_json_writer_save(w, NULL, path, true, e);
 }
 
-static bool split_squad(ses_compress *z, size_t n_examples, ses_err *e)
+/* Chooses the parts; writes: and writes them. */
+static bool split_squad(const ses_compress *z, size_t n_examples, bool writes, ses_err *e)
 {
     parts p = { .n_examples = n_examples };
     ses_json_doc *doc = ses_json_load(z->a->train, MAX_JSON, e);
     const ses_json *root = doc ? ses_json_root(doc) : NULL;
-    bool ok = doc && find_paragraphs(ses_json_get(root, "data"), (uint64_t)z->a->seed, &p, e) &&
-              choose(&p, z->a->train, e) && write_squad(z->train, root, &p, false, e) &&
-              write_squad(z->eval, root, &p, true, e);
+    bool ok =
+        doc && find_paragraphs(ses_json_get(root, "data"), (uint64_t)z->a->seed, &p, e) &&
+        choose(&p, z->a->train, e) &&
+        (!writes || (write_squad(z->train, root, &p, false, e) && write_squad(z->eval, root, &p, true, e)));
     ses_free(p.record);
     ses_json_free(doc);
     return ok;
 }
 
-static bool split_lines(ses_compress *z, const ses_examples *all, ses_err *e)
+static bool split_lines(const ses_compress *z, const ses_examples *all, bool writes, ses_err *e)
 {
     parts p = { 0 };
-    bool ok =
-        find_records(all, (uint64_t)z->a->seed, &p, e) && choose(&p, z->a->train, e) && write_lines(z, &p, e);
+    bool ok = find_records(all, (uint64_t)z->a->seed, &p, e) && choose(&p, z->a->train, e) &&
+              (!writes || write_lines(z, &p, e));
     ses_free(p.record);
+    return ok;
+}
+
+static bool split(const ses_compress *z, bool writes, ses_err *e)
+{
+    ses_examples *all = ses_data_open(&z->train_spec, z->a->train, NULL, e);
+    bool ok =
+        all && (z->train_spec.format == SES_DATA_SQUAD ? split_squad(z, ses_examples_count(all), writes, e)
+                                                       : split_lines(z, all, writes, e));
+    ses_examples_free(all);
     return ok;
 }
 
@@ -236,27 +247,24 @@ bool ses_compress_choose_files(ses_compress *z, ses_err *e)
     return z->eval && (z->train || !a->train);
 }
 
-bool ses_compress_hold_out(ses_compress *z, ses_err *e)
+bool ses_compress_check_hold_out(const ses_compress *z, ses_err *e)
 {
-    const ses_predictor_args *t = &z->a->tune;
-    const ses_finetune_task *task;
-    ses_data_spec spec;
     if (!z->holds_out) return true;
-    if (!ses_finetune_resolve_task(&t->data, &t->task, &task, &spec, e)) return false;
-    ses_data_spec other = ses_finetune_eval_spec(&t->task, task, &spec);
-    if (other.kind != spec.kind)
+    if (z->eval_spec.kind != z->train_spec.kind)
         return ses_fail(e, SES_EUSAGE,
                         "the task %s is evaluated on other data than it is trained on: give "
                         "--eval FILE",
                         z->task->name);
-    ses_examples *all = ses_data_open(&spec, z->a->train, NULL, e);
-    char *dir = all ? ses_path_join(z->output, "data", e) : NULL;
-    bool ok =
-        dir && ses_dir_make(dir, e) &&
-        (spec.format == SES_DATA_SQUAD ? split_squad(z, ses_examples_count(all), e) : split_lines(z, all, e));
-    ses_examples_free(all);
+    return split(z, false, e);
+}
+
+bool ses_compress_hold_out(ses_compress *z, ses_err *e)
+{
+    if (!z->holds_out) return true;
+    char *dir = ses_path_join(z->output, "data", e);
+    bool ok = dir && ses_dir_make(dir, e) && split(z, true, e);
     ses_free(dir);
-    all = ok ? ses_data_open(&spec, z->eval, NULL, e) : NULL;
+    ses_examples *all = ok ? ses_data_open(&z->train_spec, z->eval, NULL, e) : NULL;
     ok = all != NULL;
     if (ok) z->n_held_out = ses_examples_count(all);
     ses_examples_free(all);

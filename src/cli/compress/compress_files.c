@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/str.h"
+#include "model/model_desc.h"
 #include "train/train_folder.h"
 
 #include <math.h>
@@ -187,9 +188,11 @@ bool ses_compress_write_model(const ses_compress *z, ses_err *e)
 {
     char *dir = ses_path_join(z->output, "model", e);
     copy_job j = { z->candidate[z->chosen].dir, dir, e, true };
+    char rule[80];
+    const char *exit_rule = ses_compress_rule_of(&z->candidate[z->chosen], rule, sizeof rule);
     bool ok = dir && ses_dir_remove_all(dir, e) && ses_dir_make(dir, e) &&
               ses_dir_each(j.from, copy_entry, &j, e) && j.ok && copy_records(z, dir, e) &&
-              ses_compress_write_card(z, dir, e);
+              (!exit_rule || ses_exit_rule_store(dir, exit_rule, e)) && ses_compress_write_card(z, dir, e);
     ses_free(dir);
     return ok;
 }

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "cli/compress/score_drop.h"
+#include "cli/jobs/child_process.h"
 #include "cli/ladder/ladder.h"
 #include "cli/train/train_monitor.h"
 #include "compress_timing.h"
@@ -66,7 +67,7 @@ static bool start(const ses_compress *z, size_t candidate, child_fn *fn, child *
     if (!c->pid) {
         result own = { 0 };
         close(fd[0]);
-        ses_compress_follow_parent((int)parent, SIGKILL);
+        ses_child_follow_parent((int)parent, SIGKILL);
         fn(z, candidate, &own);
         _exit(write(fd[1], &own, sizeof own) == (ssize_t)sizeof own ? 0 : 1);
     }
@@ -113,30 +114,11 @@ static void reset_peak(void)
 
 /* ---- score, memory, size ---- */
 
-/* Layers that share their weights (ALBERT) compute with them several times. */
-static double uses_of_a_layer(const ses_model *m)
-{
-    long groups = 0;
-    const ses_store *s = ses_model_store(m);
-    for (size_t i = 0; i < ses_store_count(s); i++) {
-        const char *at = strstr(ses_store_at(s, i)->name, "layer.");
-        long n = at ? strtol(at + 6, NULL, 10) + 1 : 0;
-        if (n > groups) groups = n;
-    }
-    return groups ? (double)ses_model_layer_count(m) / (double)groups : 1;
-}
-
 static void count(const char *dir, ses_device *dev, result *r)
 {
     ses_model *m = ses_model_open(dir, dev, &(ses_model_options){ 0 }, NULL);
-    const ses_store *s = m ? ses_model_store(m) : NULL;
-    r->parameters = m ? (double)ses_store_element_count(s) : NAN;
-    r->flops = m ? 0 : NAN;
-    for (size_t i = 0; m && i < ses_store_count(s); i++) {
-        const ses_param *p = ses_store_at(s, i);
-        if (p->dense && strstr(p->name, "layer.")) r->flops += 2 * (double)ses_count(p->tensor);
-    }
-    if (m) r->flops *= uses_of_a_layer(m);
+    r->parameters = m ? (double)ses_store_element_count(ses_model_store(m)) : NAN;
+    r->flops = m ? m->flops.rate[SES_UNIT_TOKEN][SES_FLOP_WEIGHT] : NAN;
     ses_model_free(m);
 }
 

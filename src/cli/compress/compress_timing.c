@@ -18,14 +18,11 @@ static const double PASS_SECONDS = 0.5; /* one pass over the texts, one at a tim
 bool ses_test_bench_open(ses_test_bench *b, const ses_compress *z, ses_err *e)
 {
     ses_device_options d = ses_compute_device_options(&z->a->tune.compute);
-    const ses_finetune_task *task;
-    ses_data_spec spec;
+    ses_data_spec spec = z->eval_spec;
     *b = (ses_test_bench){ .z = z };
     d.dtype = SES_F32; /* as stored in the folder */
     b->dev = ses_device_open("cpu", &d, e);
-    if (!b->dev || !ses_finetune_resolve_task(&z->a->tune.data, &z->a->tune.task, &task, &spec, e))
-        return false;
-    spec = ses_finetune_eval_spec(&z->a->tune.task, task, &spec);
+    if (!b->dev) return false;
     spec.no_labels = true;
     b->all = ses_data_open(&spec, z->eval, NULL, e);
     size_t n = b->all ? ses_examples_count(b->all) : 0;

@@ -15,7 +15,7 @@
 /* Options that do not change the result of a cell. */
 static const char *const IRRELEVANT = "sizes|methods|seeds|output|resume|overwrite|jobs|keep-models|"
                                       "confidence|json|threads|isa|device|core-watts|"
-                                      "co2-per-kwh";
+                                      "co2-per-kwh|price-per-hour|price-per-kwh";
 
 static bool read_data(ses_curve *v, ses_err *e)
 {

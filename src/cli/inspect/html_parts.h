@@ -19,4 +19,7 @@ void ses_html_heading(ses_buf *b, const char *attributes, const char *text);
  * Charts of the run come between figures and scores, if `charts` is not empty. */
 void ses_html_run_put(ses_buf *b, const ses_run_record *r, const ses_buf *charts);
 
+/* html_cost.c: charts of the score against FLOPs and time, if all runs have the same metric. */
+bool ses_html_cost_charts_put(ses_buf *b, const ses_run_records *l, ses_err *e);
+
 #endif

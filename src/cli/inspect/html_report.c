@@ -72,7 +72,7 @@ static void put_run_cell(ses_buf *b, const ses_run_record *r, size_t color)
     ses_buf_puts(b, r->rank == 1 ? "<span class=\"mark\">best</span></span></td>" : "</span></td>");
 }
 
-static void put_overview_row(ses_buf *b, const ses_run_record *r, size_t color)
+static void put_overview_row(ses_buf *b, const ses_run_record *r, size_t color, bool shows_price)
 {
     char text[40], human[SES_NUMBER_TEXT];
     double step = NAN, best = ses_run_record_best_score(r, &step),
@@ -90,18 +90,32 @@ static void put_overview_row(ses_buf *b, const ses_run_record *r, size_t color)
     ses_html_number_text(b, "time", isnan(seconds) ? "-" : ses_duration_text(human, seconds));
     ses_html_number_text(b, "tokens/s", isnan(rate) ? "-" : ses_count_text(human, (uint64_t)rate));
     ses_html_number_text(b, "energy", isnan(kwh) ? "-" : ses_watt_hours_text(human, 3.6e6 * kwh));
+    double flops = ses_run_record_number(r, "train_flops"), price = ses_run_record_number(r, "train_price");
+    ses_html_number_text(b, "FLOPs", flops > 0 ? ses_flops_text(text, flops) : "-");
+    snprintf(text, sizeof text, "%.4g", price);
+    if (shows_price) ses_html_number_text(b, "price", isnan(price) ? "-" : text);
     ses_buf_puts(b, "</tr>\n");
+}
+
+/* Does a run have a price? */
+static bool has_price(const ses_run_records *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (!isnan(ses_run_record_number(&l->item[i], "train_price"))) return true;
+    return false;
 }
 
 static void put_overview(ses_buf *b, const ses_run_records *l)
 {
-    static const char *const columns[] = { "score",      "best", "at",       "eval loss",
-                                           "train loss", "time", "tokens/s", "energy" };
+    static const char *const columns[] = { "score", "best",     "at",     "eval loss", "train loss",
+                                           "time",  "tokens/s", "energy", "FLOPs" };
     ses_buf_puts(b, "<div class=\"card wide block\"><table class=\"cards full\"><thead><tr><th>run</th>"
                     "<th>metric</th>");
     for (size_t i = 0; i < SES_LEN(columns); i++) ses_html_heading(b, " class=\"n\"", columns[i]);
+    bool shows_price = has_price(l);
+    if (shows_price) ses_html_heading(b, " class=\"n\"", "price");
     ses_buf_puts(b, "</tr></thead><tbody>\n");
-    for (size_t i = 0; i < l->n; i++) put_overview_row(b, &l->item[i], i);
+    for (size_t i = 0; i < l->n; i++) put_overview_row(b, &l->item[i], i, shows_price);
     ses_buf_puts(b, "</tbody></table></div>\n");
 }
 
@@ -191,7 +205,7 @@ static bool put_charts(ses_buf *b, const ses_run_records *l, ses_err *e)
     bool ok = put_chart(b, l, "loss",
                         (ses_chart){ .title = "Training loss", .y_label = loss, .smooth = true }, e) &&
               put_chart(b, l, "eval_loss", (ses_chart){ .title = "Evaluation loss", .y_label = loss }, e) &&
-              put_score_charts(b, l, e) &&
+              put_score_charts(b, l, e) && ses_html_cost_charts_put(b, l, e) &&
               put_chart(b, l, "learning_rate",
                         (ses_chart){ .title = "Learning rate", .y_label = "learning rate" }, e) &&
               put_chart(b, l, "grad_norm",

@@ -108,6 +108,18 @@ static void put_energy_tile(ses_buf *b, const ses_run_record *r)
     put_tile(b, "", "energy", ses_watt_hours_text(total, 3.6e6 * kwh), more);
 }
 
+static void put_cost_tiles(ses_buf *b, const ses_run_record *r)
+{
+    double flops = ses_run_record_number(r, "train_flops"), price = ses_run_record_number(r, "train_price"),
+           seconds = ses_run_record_number(r, "train_runtime");
+    char text[SES_NUMBER_TEXT], speed[SES_NUMBER_TEXT], more[64] = "";
+    if (flops > 0 && seconds > 0)
+        snprintf(more, sizeof more, "%s per second", ses_flops_text(speed, flops / seconds));
+    if (flops > 0) put_tile(b, "", "FLOPs", ses_flops_text(text, flops), more);
+    snprintf(more, sizeof more, "%.4g", price);
+    if (!isnan(price)) put_tile(b, "", "price", more, "");
+}
+
 /* How the energy is known, and its parts. */
 static void put_energy_note(ses_buf *b, const ses_run_record *r)
 {
@@ -147,6 +159,7 @@ static void put_tiles(ses_buf *b, const ses_run_record *r)
     if (!isnan(seconds)) put_tile(b, "", "time", ses_duration_text(text, seconds), more);
     if (memory > 0) put_tile(b, "", "peak memory", ses_bytes_text(text, (uint64_t)memory), "");
     put_energy_tile(b, r);
+    put_cost_tiles(b, r);
     ses_buf_puts(b, "</dl>\n");
     put_energy_note(b, r);
 }

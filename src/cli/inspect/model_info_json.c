@@ -1,5 +1,6 @@
 /* Prints the facts about a model as JSON. */
 #include "cli/ui/show_values.h"
+#include "flops_info.h"
 #include "model/model_desc.h"
 #include "model_info.h"
 
@@ -145,6 +146,7 @@ bool ses_model_info_print_json(const ses_model_info *i, bool tensors, ses_err *e
         ses_model_info_put_forms(i->model, w);
         put_parts(w, i);
         put_memory(w, i);
+        ses_json_member_real(w, "flops_per_token", ses_flops_per_token(i->model, i->tokens));
         ses_json_member_list(w, "not_used", ses_model_unexpected_keys(i->model));
     } else {
         ses_json_member_string(w, "problem", i->problem.msg);

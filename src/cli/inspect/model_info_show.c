@@ -2,6 +2,7 @@
 #include "base/str.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
+#include "flops_info.h"
 #include "io/safetensors_impl.h"
 #include "model/model_desc.h"
 #include "model_info.h"
@@ -63,17 +64,35 @@ static bool show_labels(const ses_model_info *i, const ses_term *t, ses_err *e)
     return ok;
 }
 
+/* "512", or "192 to 576" if layers differ. */
+static const char *range_text(char *out, size_t size, const ses_stack *k,
+                              int64_t (*of)(const ses_stack *k, int64_t layer))
+{
+    int64_t least = of(k, 0), most = least;
+    for (int64_t i = 1; i < k->depth; i++) {
+        int64_t n = of(k, i);
+        if (n < least) least = n;
+        if (n > most) most = n;
+    }
+    if (least == most)
+        snprintf(out, size, "%" PRId64, most);
+    else
+        snprintf(out, size, "%" PRId64 " to %" PRId64, least, most);
+    return out;
+}
+
 static void show_stack(const ses_config *c, const ses_stack *k, const ses_term *t)
 {
-    char shared[64] = "";
+    char shared[64] = "", heads[48], width[48];
     if (k->n_unique && k->n_unique < k->depth)
         snprintf(shared, sizeof shared, " sharing %d set%s of weights", (int)k->n_unique,
                  k->n_unique == 1 ? "" : "s");
     ses_show_line(t, k->causal ? "Decoder" : "Encoder",
-                  "%" PRId64 " layers%s, hidden size %" PRId64 ", %" PRId64 " heads of %" PRId64
-                  ", feed-forward %" PRId64 " (%s%s)",
-                  k->depth, shared, c->hidden, k->heads,
-                  c->attention.head_size ? c->attention.head_size : c->hidden / k->heads, k->ffn,
+                  "%" PRId64 " layers%s, hidden size %" PRId64 ", %s heads of %" PRId64
+                  ", feed-forward %s (%s%s)",
+                  k->depth, shared, c->hidden, range_text(heads, sizeof heads, k, ses_stack_heads),
+                  c->attention.head_size ? c->attention.head_size : c->hidden / k->heads,
+                  range_text(width, sizeof width, k, ses_stack_ffn),
                   c->ffn.gated || c->ffn.fused_gate ? "gated " : "", ses_act_name(c->ffn.act));
 }
 
@@ -203,6 +222,9 @@ bool ses_model_info_show(const ses_model_info *i, const ses_term *t, ses_err *e)
     if (has_labels(m) && !show_labels(i, t, e)) return false;
     if (!show_files(i, t, e) || !show_tokenizer(i, t, e)) return false;
     if (*ses_model_unexpected_keys(m)) ses_show_line(t, "Unused", "%s", ses_model_unexpected_keys(m));
+    char flops[SES_NUMBER_TEXT];
+    ses_show_line(t, "FLOPs", "%s per token, in a text of %" PRId64 " tokens",
+                  ses_flops_text(flops, ses_flops_per_token(m, i->tokens)), i->tokens);
     return show_parts(i, t, e) && show_memory(i, t, e);
 }
 

@@ -501,6 +501,7 @@ ses_view_fn *ses_view_for_head(const ses_head *h)
 {
     static const ses_view view[] = {
         { &ses_head_masked_lm, predict },
+        { &ses_head_copy_lm, predict },
         { &ses_head_causal_lm, predict },
         { &ses_head_seq2seq_lm, predict },
         { &ses_head_span_boundary, show_nothing },

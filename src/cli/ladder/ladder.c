@@ -88,6 +88,8 @@ ses_finetune_options ses_ladder_options(const ses_ladder *l, const char *dir, in
     o.run.seed = seed;
     o.run.core_watts = l->a->energy.core_watts;
     o.run.co2_per_kwh = l->a->energy.co2_per_kwh;
+    o.run.price_per_hour = l->a->energy.price_per_hour;
+    o.run.price_per_kwh = l->a->energy.price_per_kwh;
     o.bootstrap = l->a->bootstrap;
     o.confidence = l->a->confidence;
     o.command = l->command;
@@ -309,8 +311,8 @@ static bool run_all(ses_ladder *l, ses_err *e)
 /* ---- the folder ---- */
 
 /* Options that do not change a result. */
-static const char *const IRRELEVANT =
-    "only|skip|output|svg|html|resume|overwrite|json|threads|isa|device|seeds|core-watts|co2-per-kwh";
+static const char *const IRRELEVANT = "only|skip|output|svg|html|resume|overwrite|json|threads|isa|device|"
+                                      "seeds|core-watts|co2-per-kwh|price-per-hour|price-per-kwh";
 
 /* A resumed ladder must have the settings of the one it continues. */
 static bool check_settings(const ses_ladder *l, ses_err *e)

@@ -112,7 +112,7 @@ static bool save(const ses_ladder *l, const ses_logreg *m, const result *r, cons
     ses_eval_report report = { .scores = r->scores, .n = t->n, .loss = 0, .level = l->a->confidence / 100 };
     ses_json_begin_object(w);
     ses_json_member_real(w, "train_runtime", r->train_seconds);
-    ses_energy_put_results(&r->energy, &l->a->energy, w);
+    ses_energy_put_results(&r->energy, &l->a->energy, r->train_seconds, w);
     ses_eval_report_put(&report, w);
     ses_json_member_real(w, "eval_predict_runtime", r->eval_seconds);
     ses_json_end_object(w);

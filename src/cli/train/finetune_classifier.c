@@ -16,7 +16,8 @@
 static const char *const READ =
     "task|train|train-size|shots|eval|output|method|text|pair|label|labels|delimiter|format|quotes|no-header|"
     "metrics|metric|"
-    "overwrite|resume|seed|seeds|grid|core-watts|co2-per-kwh|bootstrap|confidence|threads|isa|device|json|"
+    "overwrite|resume|seed|seeds|grid|core-watts|co2-per-kwh|price-per-hour|price-per-kwh|bootstrap|"
+    "confidence|threads|isa|device|json|"
     "epochs|lr|loss"; /* the last three are checked with the settings */
 
 static bool is_read(const char *name)

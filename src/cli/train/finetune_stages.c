@@ -182,9 +182,9 @@ static ses_json_doc *open_info(const char *dir, ses_err *e)
 static bool check_finished(const ses_command *cmd, const void *args, const char *dir, const char *hint,
                            ses_err *e)
 {
-    static const char *const irrelevant =
-        "output|resume|overwrite|corpus|threads|isa|device|json|log|tensorboard|core-watts|co2-per-kwh|"
-        "bootstrap|confidence|keep|save-every|lanes";
+    static const char *const irrelevant = "output|resume|overwrite|corpus|threads|isa|device|json|log|"
+                                          "tensorboard|core-watts|co2-per-kwh|price-per-hour|price-per-kwh|"
+                                          "bootstrap|confidence|keep|save-every|lanes";
     ses_command_text text = { 0 };
     ses_json_doc *was = open_info(dir, e);
     bool ok = was && ses_command_text_make(cmd, args, &text, e) &&

@@ -171,7 +171,7 @@ void ses_train_monitor_show_summary(const ses_train_monitor *m, const ses_traine
                                     const ses_term *out, ses_run_end end)
 {
     char time[SES_NUMBER_TEXT], rate[SES_NUMBER_TEXT], memory[SES_NUMBER_TEXT], spark[SES_BAR_SIZE],
-        energy_text[SES_ENERGY_TEXT], since[64] = "";
+        energy_text[SES_ENERGY_TEXT], flops[SES_NUMBER_TEXT], speed[SES_NUMBER_TEXT], since[64] = "";
     ses_energy used = { .joules = s->joules,
                         .gpu_joules = s->gpu_joules,
                         .gpu = s->gpu_joules > 0 ? SES_GPU_MEASURED : SES_GPU_UNUSED,
@@ -185,7 +185,11 @@ void ses_train_monitor_show_summary(const ses_train_monitor *m, const ses_traine
                   ses_duration_text(time, s->seconds), since,
                   ses_count_text(rate, (uint64_t)((double)s->tokens / s->seconds)),
                   (double)s->sequences / s->seconds, ses_bytes_text(memory, ses_peak_memory()));
+    if (s->flops > 0)
+        ses_show_line(out, "FLOPs", "%s, %s per second", ses_flops_text(flops, s->flops),
+                      ses_flops_text(speed, s->flops / s->seconds));
     ses_show_line(out, "Energy", "%s", ses_energy_text(energy_text, &used, energy));
+    if (!isnan(s->price)) ses_show_line(out, "Price", "%.4g", s->price);
 }
 
 void ses_train_monitor_notify_stopped(const ses_trainer *t)

@@ -167,6 +167,7 @@ ses_kernels ses_kernels_cuda(bool is_bf16)
     ses_kernels k = {};
     ses_cuda_additive(&k, is_bf16);
     ses_cuda_attention(&k, is_bf16);
+    ses_cuda_copy_loss(&k, is_bf16);
     ses_cuda_crf(&k, is_bf16);
     ses_cuda_sample(&k, is_bf16);
     ses_cuda_elementwise(&k, is_bf16);
@@ -175,6 +176,7 @@ ses_kernels ses_kernels_cuda(bool is_bf16)
     ses_cuda_gemm(&k, is_bf16);
     ses_cuda_loss(&k, is_bf16);
     ses_cuda_teacher_loss(&k, is_bf16);
+    ses_cuda_muon(&k, is_bf16);
     ses_cuda_norm(&k, is_bf16);
     ses_cuda_optim(&k);
     ses_cuda_block(&k);

@@ -196,12 +196,18 @@ static bool set_pointers(ses_blas *b, plan *p, const ses_gemm *g)
             set(b, p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &g->pre_act, sizeof g->pre_act));
 }
 
-bool ses_blas_run(ses_cuda *gpu, const plan *p, const ses_gemm *g, const cublasLtMatmulAlgo_t *algo, void *c)
+/* c = alpha A B + beta d */
+static bool multiply(ses_cuda *gpu, const plan *p, const ses_gemm *g, const cublasLtMatmulAlgo_t *algo,
+                     float alpha, float beta, const void *d, void *c)
 {
     ses_blas *b = gpu->blas;
-    float one = 1, beta = g->accumulate ? 1 : 0;
-    return b->Matmul(b->handle, p->desc, &one, g->b, p->b, g->a, p->a, &beta, g->c, p->c, c, p->c, algo,
+    return b->Matmul(b->handle, p->desc, &alpha, g->b, p->b, g->a, p->a, &beta, d, p->c, c, p->c, algo,
                      b->workspace, WORKSPACE, ses_cuda_stream(gpu)) == CUBLAS_STATUS_SUCCESS;
+}
+
+bool ses_blas_run(ses_cuda *gpu, const plan *p, const ses_gemm *g, const cublasLtMatmulAlgo_t *algo, void *c)
+{
+    return multiply(gpu, p, g, algo, 1, g->accumulate ? 1 : 0, g->c, c);
 }
 
 /* Autotuning a shape takes as long as a few hundred products. Unless eager, it is limited to 5 % of the
@@ -332,6 +338,55 @@ template <class T> static void gemm(ses_exec *x, const ses_gemm *g)
     }
 }
 
+/* The smaller alignment of an address and of `step` bytes. */
+static uint8_t common_alignment(uint8_t of_address, int64_t step)
+{
+    uint8_t of_step = alignment((const void *)(uintptr_t)step);
+    return of_step < of_address ? of_step : of_address;
+}
+
+/* All products as one of cuBLASLt. */
+static bool run_batch(ses_cuda *gpu, const ses_gemm_batch *b, bool is_bf16)
+{
+    plan_key key;
+    int64_t size = is_bf16 ? 2 : 4;
+    if (!make_key(&b->g, is_bf16, &key) || b->count > INT32_MAX) return false;
+    key.splits = b->count, key.split_a = b->a_step, key.split_b = b->b_step, key.split_c = b->c_step;
+    key.align_a = common_alignment(key.align_a, size * b->a_step);
+    key.align_b = common_alignment(key.align_b, size * b->b_step);
+    key.align_c = common_alignment(key.align_c, size * b->c_step);
+    if (b->d && alignment(b->d) < key.align_c) key.align_c = alignment(b->d);
+    ses_cuda_stream(gpu);
+    pthread_mutex_lock(&gpu->lock);
+    plan *p = plan_for(gpu->blas, &key);
+    p->uses++;
+    bool ok = !p->unsupported && multiply(gpu, p, &b->g, &p->algo, (float)b->alpha, b->d ? (float)b->beta : 0,
+                                          b->d ? b->d : b->g.c, b->g.c);
+    pthread_mutex_unlock(&gpu->lock);
+    return ok;
+}
+
+template <class T> static void gemm_batch(ses_exec *x, const ses_gemm_batch *b)
+{
+    const bool is_bf16 = sizeof(T) < sizeof(float);
+    float alpha = (float)b->alpha, beta = (float)b->beta;
+    int64_t n = b->g.n, ldc = b->g.ldc;
+    if (b->count <= 0 || b->g.m <= 0 || n <= 0 || run_batch(x->cuda, b, is_bf16)) return;
+    for (int64_t i = 0; i < b->count; i++) {
+        ses_gemm one = b->g;
+        T *c = elems<T>(b->g.c) + i * b->c_step;
+        const T *d = b->d ? elems<T>(b->d) + i * b->c_step : NULL;
+        one.a = (const ses_real *)(const void *)(elems<T>(b->g.a) + i * b->a_step);
+        one.b = (const ses_real *)(const void *)(elems<T>(b->g.b) + i * b->b_step);
+        one.c = (ses_real *)(void *)c;
+        gemm<T>(x, &one);
+        for_each_row(x, b->g.m, n, [=] __device__(int64_t row, int64_t j) {
+            int64_t at = row * ldc + j;
+            c[at] = from_float<T>(alpha * to_float(c[at]) + (d ? beta * to_float(d[at]) : 0));
+        });
+    }
+}
+
 void ses_gemm_split(ses_exec *x, const ses_gemm *g, int splits, int64_t c_stride, bool is_bf16)
 {
     plan_key key;
@@ -355,4 +410,5 @@ void ses_cuda_gemm(ses_kernels *k, bool is_bf16)
 {
     k->gemm_pack_size = gemm_pack_size, k->gemm_pack = gemm_pack;
     k->gemm = is_bf16 ? gemm<bf16> : gemm<float>;
+    k->gemm_batch = is_bf16 ? gemm_batch<bf16> : gemm_batch<float>;
 }

@@ -71,3 +71,5 @@ void ses_k_gemm_ref(ses_exec *x, const ses_gemm *g)
     job c = { *g, x->bf16 && (!g->packed || g->packed_dtype == SES_BF16) };
     ses_parallel_for(x->pool, ses_chunks(g->n, COLS), chunk, &c);
 }
+
+void ses_k_gemm_batch_ref(ses_exec *x, const ses_gemm_batch *b) { ses_gemm_one_by_one(x, b, ses_k_gemm_ref); }

@@ -47,8 +47,8 @@ static const ses_config_key keys[] = {
 /* Columns of the encoder's input. */
 static int64_t input_width(const ses_config *c)
 {
-    return c->embed.modal_width - c->tagger.late_width + c->embed.width + c->embed.caps_width +
-           2 * c->embed.char_size;
+    return ses_tagger_mix_width(c, 0, c->embed.modal_width - c->tagger.late_width) + c->embed.width +
+           c->embed.caps_width + 2 * c->embed.char_size;
 }
 
 static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
@@ -63,6 +63,7 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
     if (c->tagger.late_width > c->embed.modal_width)
         return ses_fail(e, SES_EFORMAT, "\"lm_size\" is %lld, expected at most \"vector_size\", %lld",
                         (long long)c->tagger.late_width, (long long)c->embed.modal_width);
+    if (!ses_tagger_mix_read(c, config, e)) return false;
     if (!input_width(c))
         return ses_fail(e, SES_EFORMAT,
                         "a word has no vector: \"vector_size\", \"word_size\", \"caps_size\" "
@@ -93,6 +94,7 @@ static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
     }
     if (c->embed.vector_norm && c->embed.modal_width)
         t->vector_norm = ses_batch_norm_add(s, c->embed.modal_width, "vector_norm.");
+    ses_tagger_mix_add(t, s, c);
     if (c->embed.reproject) t->reproject = ses_dense_add(s, width, width, SES_BIAS, "reproject");
     encoders[c->tagger.encoder]->add(t, s, c, width);
     return true;
@@ -177,8 +179,8 @@ static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs 
     if (c->embed.modal_width) {
         ses_tensor *x = frozen_vectors(k->priv, p, q);
         if (!x) return NULL;
-        if (at_input) part[n++] = c->tagger.late_width ? ses_columns(t, x, 0, at_input) : x;
-        if (c->tagger.late_width) *late = ses_columns(t, x, at_input, c->tagger.late_width);
+        if (at_input) part[n++] = ses_tagger_mix_run(k->priv, p, x, 0, at_input);
+        if (c->tagger.late_width) *late = ses_tagger_mix_run(k->priv, p, x, at_input, c->embed.modal_width);
     }
     if (c->embed.width)
         part[n++] = ses_embed(t, 1, (ses_tensor *const[]){ k->token }, (ses_tensor *const[]){ q->ids }, -1);
@@ -220,6 +222,7 @@ static const ses_tensor_name tensors[] = {
     { "embed.token.weight", "word_embeddings.weight" },
     { "char_rnn.*", "char_rnn.*" },
     { "vector_norm.*", "vector_norm.*" },
+    { "vector_mix.#.*", "vector_mix.#.*" },
     { "reproject.*", "embedding2nn.*" },
     { "rnn.*", "rnn.*" },
     { "pad", "padding" },

@@ -19,7 +19,10 @@ static bool check(ses_config *c, ses_err *e)
 static void add(ses_tagger_params *g, ses_store *s, const ses_config *c, int64_t width)
 {
     for (int i = 0; i < (int)c->layers; i++) {
-        int64_t late = i && i == c->tagger.late_layer ? c->tagger.late_width : 0;
+        int64_t late =
+            i && i == c->tagger.late_layer
+                ? ses_tagger_mix_width(c, c->embed.modal_width - c->tagger.late_width, c->embed.modal_width)
+                : 0;
         ses_rnn_shape shape = { .type = SES_RNN_LSTM,
                                 .size = c->rnn.size,
                                 .width = i ? c->hidden + late : width };

@@ -13,6 +13,7 @@ typedef struct ses_tagger_params {
     ses_tensor *bytes, *caps; /* vectors of bytes, of kinds of capital letters; NULL: not read */
     ses_rnn_params chars[2];
     ses_batch_norm_params vector_norm; /* frozen vectors; gain NULL: not normalized */
+    ses_scalar_mix mix[SES_MAX_VECTOR_MIXES];
     ses_dense reproject;
     ses_rnn_params rnn[SES_MAX_TAGGER_LAYERS][2];
     ses_tensor *pad;      /* [1, width]: the vector of words outside the sentence */
@@ -35,6 +36,15 @@ typedef struct ses_tagger_encoder {
 #define SES_TAGGER_ENCODER(name) extern const ses_tagger_encoder ses_tagger_##name;
 #include "tagger_encoders.def"
 #undef SES_TAGGER_ENCODER
+
+/* tagger_mix.c: layers of a model among the frozen vectors ("vector_mix"). */
+bool ses_tagger_mix_read(ses_config *c, const ses_json *config, ses_err *e);
+/* The number of columns that [from, to) of the frozen vectors become. */
+int64_t ses_tagger_mix_width(const ses_config *c, int64_t from, int64_t to);
+void ses_tagger_mix_add(ses_tagger_params *g, ses_store *s, const ses_config *c);
+/* Columns [from, to) of the frozen vectors x, mixed; NULL: there are none. */
+ses_tensor *ses_tagger_mix_run(const ses_tagger_params *g, ses_forward_ctx *p, ses_tensor *x, int64_t from,
+                               int64_t to);
 
 /* tagger_layers.c */
 /* The vectors of the words around each word side by side, [T, window columns]; pad [1, columns]: of words

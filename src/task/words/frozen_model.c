@@ -4,10 +4,12 @@
 #include "base/alloc.h"
 #include "base/dir.h"
 #include "base/file.h"
+#include "layer_suffix.h"
 #include "model/model_desc.h"
 #include "op/op.h"
 #include "text/tokenizer_config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { BATCH_TOKENS = 8192 };
@@ -30,6 +32,7 @@ void ses_frozen_close(void *self)
     ses_tokenizer_free(x->tokenizer);
     ses_model_free(x->model);
     ses_free(x->dir);
+    ses_free(x->layers);
     ses_free(x);
 }
 
@@ -48,11 +51,36 @@ ses_frozen_model *ses_frozen_open(const char *path, ses_device *dev, ses_err *e)
                                         x->tokenizer, e);
     if (ok) {
         x->segments = config.sets_segments && ses_model_uses_segments(x->model);
-        x->width = x->model->c.hidden;
+        x->width = x->hidden = x->model->c.hidden;
         return x;
     }
     if (x) ses_frozen_close(x);
     return NULL;
+}
+
+ses_frozen_model *ses_frozen_open_layers(const char *path, ses_device *dev, ses_err *e)
+{
+    const char *suffix = ses_layer_suffix(path);
+    char *dir = suffix ? ses_strndup(path, (size_t)(suffix - path) - 1, e) : NULL;
+    if (suffix && !dir) return NULL;
+    ses_frozen_model *x = ses_frozen_open(suffix ? dir : path, dev, e);
+    ses_free(dir);
+    if (!x || !suffix) return x;
+    bool ok = (x->layers = ses_strdup(suffix, e)) &&
+              (ses_layer_suffix_parse(suffix, x->model->stack[0].depth, &x->choice, e) ||
+               ses_wrap(e, "%s", x->dir));
+    if (x->choice.combine >= SES_COMBINE_CONCAT) x->width = x->choice.n * x->hidden;
+    if (ok) return x;
+    ses_frozen_close(x);
+    return NULL;
+}
+
+const char *ses_frozen_layers(const void *self) { return ((const ses_frozen_model *)self)->layers; }
+
+int64_t ses_frozen_mixed(const void *self)
+{
+    const ses_frozen_model *x = self;
+    return x->choice.combine == SES_COMBINE_MIX ? x->choice.n : 0;
 }
 
 /* ---- texts ---- */
@@ -106,19 +134,40 @@ typedef struct part {
     size_t text, n_texts, row, n_rows;
 } part;
 
-/* y [rows, width]: the states of the part's rows. */
+/* The states of a layer; depth: the last one, after a final norm. */
+static ses_tensor *layer_states(ses_frozen_model *x, const ses_outputs *out, int64_t tokens, int64_t layer,
+                                ses_err *e)
+{
+    char name[40] = "last_hidden_state";
+    if (layer < x->model->stack[0].depth) snprintf(name, sizeof name, "hidden_states.%lld", (long long)layer);
+    const ses_output *h = ses_outputs_find(out, name);
+    if (h && ses_count(h->tensor) == tokens * x->hidden) return h->tensor;
+    ses_fail(e, SES_EUNSUPPORTED, "%s has no hidden states of layer %lld with %lld columns",
+             ses_model_class_name(x->model), (long long)layer, (long long)x->hidden);
+    return NULL;
+}
+
+/* y [rows, width]: the vectors of the part's rows. */
 static bool read_states(ses_frozen_model *x, const ses_batch *b, const int32_t *row, size_t n, ses_real *y,
                         ses_err *e)
 {
     ses_outputs out;
+    ses_layer_choice last = { .layer = { x->model->stack[0].depth }, .n = 1 };
+    const ses_layer_choice *k = x->choice.n ? &x->choice : &last;
+    ses_tensor *h[SES_MAX_LAYER_CHOICE] = { NULL };
     ses_tape_reset(x->tape, &(ses_tape_options){ 0 });
-    if (!ses_model_forward(x->model, x->tape, b, &(ses_output_request){ 0 }, &out, e)) return false;
-    const ses_output *h = ses_outputs_find(&out, "last_hidden_state");
-    if (!h || ses_count(h->tensor) != b->tokens * x->width)
-        return ses_fail(e, SES_EUNSUPPORTED, "%s has no hidden states of %lld columns",
-                        ses_model_class_name(x->model), (long long)x->width);
-    ses_tensor *states = ses_gather(x->tape, h->tensor, ses_tape_ints(x->tape, row, (int64_t)n));
-    return ses_tape_read(x->tape, states, y) || (ses_tape_ok(x->tape, e), false);
+    ses_output_request request = { .hidden_states = x->choice.n > 0 };
+    if (!ses_model_forward(x->model, x->tape, b, &request, &out, e)) return false;
+    ses_tensor *rows = ses_tape_ints(x->tape, row, (int64_t)n), *sum = NULL;
+    for (int64_t i = 0; i < k->n; i++) {
+        ses_tensor *all = layer_states(x, &out, b->tokens, k->layer[i], e);
+        if (!all) return false;
+        h[i] = ses_gather(x->tape, all, rows);
+        if (k->combine < SES_COMBINE_CONCAT) sum = sum ? ses_add(x->tape, sum, h[i]) : h[i];
+    }
+    if (!sum) sum = k->n > 1 ? ses_concat(x->tape, (int)k->n, h) : h[0];
+    if (k->combine == SES_COMBINE_MEAN && k->n > 1) sum = ses_scale(x->tape, sum, 1 / (double)k->n);
+    return ses_tape_read(x->tape, sum, y) || (ses_tape_ok(x->tape, e), false);
 }
 
 static bool run_part(ses_frozen_model *x, const ses_frozen_texts *t, part p, float *out, int64_t stride,

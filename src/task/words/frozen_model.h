@@ -5,6 +5,7 @@
 #ifndef SES_TASK_FROZEN_MODEL_H
 #define SES_TASK_FROZEN_MODEL_H
 
+#include "nn/config.h"
 #include "sesame/tokenizer.h"
 #include "word_stack.h"
 
@@ -13,9 +14,12 @@ typedef struct ses_frozen_model {
     ses_tokenizer *tokenizer;
     ses_encode_ctx *tokens;
     ses_tape *tape;
-    int64_t width; /* columns of the hidden states */
-    bool segments; /* the model reads the segments of the encoding */
+    int64_t hidden; /* columns of the hidden states */
+    int64_t width;  /* columns of the vectors: hidden, or the columns of several layers side by side */
+    bool segments;  /* the model reads the segments of the encoding */
     char *dir;
+    ses_layer_choice choice; /* layers of the vectors; n 0: the last one */
+    char *layers;            /* the same as text; NULL: not chosen */
 } ses_frozen_model;
 
 /* The folder of a model by path or name; NULL and an error: none, or an adapter. Free with ses_free. */
@@ -25,6 +29,11 @@ bool ses_frozen_copy(const char *dir, const char *to, ses_err *e);
 
 /* Opens a folder with a tokenizer. */
 ses_frozen_model *ses_frozen_open(const char *path, ses_device *dev, ses_err *e);
+/* The same; the path may end with layers: layer_suffix.h. */
+ses_frozen_model *ses_frozen_open_layers(const char *path, ses_device *dev, ses_err *e);
+/* Functions of a ses_word_embedder_kind. */
+const char *ses_frozen_layers(const void *self);
+int64_t ses_frozen_mixed(const void *self);
 void ses_frozen_close(void *self);
 bool ses_frozen_save(const void *self, const char *path, ses_err *e);
 
@@ -47,7 +56,7 @@ bool ses_frozen_texts_read(ses_frozen_texts *t, size_t word, size_t row, ses_err
 /* Adds words [first, end) as a text. */
 typedef bool ses_frozen_add_text(ses_frozen_model *x, ses_frozen_texts *t, const ses_string *word,
                                  size_t first, size_t end, ses_err *e);
-/* Writes the last hidden states of the words of all sentences, of many at a time: ses_word_embedder_kind. */
+/* Writes the chosen hidden states of the words of all sentences, many at a time: ses_word_embedder_kind. */
 bool ses_frozen_embed(ses_frozen_model *x, const ses_sentences *s, ses_frozen_add_text *add, float *out,
                       int64_t stride, ses_err *e);
 

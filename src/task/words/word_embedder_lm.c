@@ -1,5 +1,5 @@
-/* lm: the last hidden state of a frozen causal language model at the last token of each word; its text is the
- * words with a blank between two. Words beyond the model's longest text get zeros. */
+/* lm: the last hidden state of a frozen causal language model, or chosen layers, at the last token of each
+ * word; its text is the words with a blank between two. Words beyond the model's longest text get zeros. */
 #include "word_stack.h"
 
 #include "base/str.h"
@@ -16,7 +16,7 @@ static const char *problem(const ses_model *m)
 
 static void *open(const char *path, ses_device *dev, int64_t *width, ses_err *e)
 {
-    ses_frozen_model *x = ses_frozen_open(path, dev, e);
+    ses_frozen_model *x = ses_frozen_open_layers(path, dev, e);
     if (!x) return NULL;
     const char *why = problem(x->model);
     if (!why) return *width = x->width, x;
@@ -68,9 +68,11 @@ static bool embed(void *self, const ses_sentences *s, float *out, int64_t stride
 
 const ses_word_embedder_kind ses_word_embedder_lm = {
     .name = "lm",
-    .value = "DIR",
+    .value = "DIR[@LAYERS]",
     .open = open,
     .close = ses_frozen_close,
     .embed = embed,
     .save = ses_frozen_save,
+    .layers = ses_frozen_layers,
+    .mixed = ses_frozen_mixed,
 };

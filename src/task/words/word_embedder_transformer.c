@@ -1,12 +1,12 @@
-/* transformer: the last hidden state of a frozen encoder at the first token of each word. Words beyond the
- * encoder's longest text get zeros. */
+/* transformer: the last hidden state of a frozen encoder, or chosen layers, at the first token of each word.
+ * Words beyond the encoder's longest text get zeros. */
 #include "word_stack.h"
 
 #include "frozen_model.h"
 
 static void *open(const char *path, ses_device *dev, int64_t *width, ses_err *e)
 {
-    ses_frozen_model *x = ses_frozen_open(path, dev, e);
+    ses_frozen_model *x = ses_frozen_open_layers(path, dev, e);
     if (x) *width = x->width;
     return x;
 }
@@ -39,9 +39,11 @@ static bool embed(void *self, const ses_sentences *s, float *out, int64_t stride
 
 const ses_word_embedder_kind ses_word_embedder_transformer = {
     .name = "transformer",
-    .value = "DIR",
+    .value = "DIR[@LAYERS]",
     .open = open,
     .close = ses_frozen_close,
     .embed = embed,
     .save = ses_frozen_save,
+    .layers = ses_frozen_layers,
+    .mixed = ses_frozen_mixed,
 };

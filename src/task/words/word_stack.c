@@ -87,6 +87,16 @@ ses_word_stack *ses_word_stack_parse(const char *list, ses_device *dev, ses_err 
     return NULL;
 }
 
+/* The path of an embedding in a tagger's folder; layers may be NULL. */
+static char *item_path(const char *dir, const char *name, const char *layers, ses_err *e)
+{
+    ses_buf b = { 0 };
+    ses_buf_appendf(&b, "%s/%s%s%s", dir, name, layers ? "@" : "", layers ? layers : "");
+    if (ses_buf_ok(&b, e)) return b.data;
+    ses_buf_free(&b);
+    return NULL;
+}
+
 ses_word_stack *ses_word_stack_open(const char *dir, const ses_json *config, ses_device *dev, bool *is_tagger,
                                     ses_err *e)
 {
@@ -105,7 +115,7 @@ ses_word_stack *ses_word_stack_open(const char *dir, const ses_json *config, ses
                           i);
             break;
         }
-        char *path = name ? ses_path_join(dir, name, e) : NULL;
+        char *path = name ? item_path(dir, name, ses_json_string(ses_json_get(x, "layers"), NULL), e) : NULL;
         ok = (!name || path) && add(s, kind, strlen(kind), path, dev, e);
         ses_free(path);
     }
@@ -159,6 +169,28 @@ static void item_name(const ses_word_stack *s, size_t i, char *name, size_t size
     snprintf(name, size, "embedding-%zu-%s", i, s->item[i].kind->name);
 }
 
+static int64_t mixed_layers(const ses_word_stack *s, size_t i)
+{
+    return s->item[i].kind->mixed ? s->item[i].kind->mixed(s->item[i].self) : 0;
+}
+
+static void put_mixes(const ses_word_stack *s, ses_json_writer *w)
+{
+    bool any = false;
+    for (size_t i = 0; i < s->n; i++) {
+        int64_t layers = mixed_layers(s, i);
+        if (!layers) continue;
+        if (!any) ses_json_member_array(w, "vector_mix");
+        any = true;
+        ses_json_begin_object(w);
+        ses_json_member_int(w, "column", s->item[i].column);
+        ses_json_member_int(w, "layers", layers);
+        ses_json_member_int(w, "size", s->item[i].width / layers);
+        ses_json_end_object(w);
+    }
+    if (any) ses_json_end_array(w);
+}
+
 void ses_word_stack_put(const ses_word_stack *s, ses_json_writer *w)
 {
     ses_json_member_array(w, "embeddings");
@@ -169,9 +201,12 @@ void ses_word_stack_put(const ses_word_stack *s, ses_json_writer *w)
         ses_json_member_string(w, "kind", s->item[i].kind->name);
         if (s->item[i].self) ses_json_member_string(w, "path", name);
         if (s->item[i].self) ses_json_member_int(w, "size", s->item[i].width);
+        const char *layers = s->item[i].kind->layers ? s->item[i].kind->layers(s->item[i].self) : NULL;
+        if (layers) ses_json_member_string(w, "layers", layers);
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
+    put_mixes(s, w);
 }
 
 bool ses_word_stack_save(const ses_word_stack *s, const char *dir, ses_err *e)

@@ -35,6 +35,10 @@ typedef struct ses_word_embedder_kind {
     bool (*save)(const void *self, const char *path, ses_err *e);
     /* Bytes of a word that it reads; NULL: all of them. */
     int64_t (*max_bytes)(const void *self);
+    /* The layers of its path (layer_suffix.h), NULL: none are chosen. May be NULL. */
+    const char *(*layers)(const void *self);
+    /* Layers side by side of which the tagger learns a weighted sum; 0: none. May be NULL. */
+    int64_t (*mixed)(const void *self);
 } ses_word_embedder_kind;
 
 #define SES_WORD_EMBEDDER(name) extern const ses_word_embedder_kind ses_word_embedder_##name;
@@ -57,7 +61,7 @@ int64_t ses_word_stack_max_bytes(const ses_word_stack *s);
 /* Moves the columns of language models behind all others; returns their number. */
 int64_t ses_word_stack_split(ses_word_stack *s);
 bool ses_word_stack_has(const ses_word_stack *s, const ses_word_embedder_kind *kind);
-/* Writes the member "embeddings" of config.json. */
+/* Writes the member "embeddings" of config.json, and "vector_mix": the columns of layers that are mixed. */
 void ses_word_stack_put(const ses_word_stack *s, ses_json_writer *w);
 /* Copies the vectors and models into a tagger's folder. */
 bool ses_word_stack_save(const ses_word_stack *s, const char *dir, ses_err *e);

@@ -40,7 +40,10 @@ typedef struct ses_build_ctx {
     bool backward;        /* the model reads reversed texts */
     double progress;      /* progress of the run, 0 to 1 */
     uint64_t seed;
-    ses_word_spans words; /* scratch */
+    /* Weights of the mask units (o.mask_units), by ses_mask_unit; all 0: o.mask_unit alone. */
+    double unit_weight[4];
+    uint64_t batch_number; /* number of the batch's first passage, which draws the batch's mask unit */
+    ses_word_spans words;  /* scratch */
     ses_ints chosen, text;
     ses_noised_text noised;
 } ses_build_ctx;
@@ -129,10 +132,11 @@ extern const ses_objective_options ses_objective_defaults;
 /* ---- shared by objectives ---- */
 
 double ses_mask_rate_at(const ses_build_ctx *ctx, const ses_objective *o); /* at ctx->progress */
-ses_masking ses_masking_settings(const ses_build_ctx *ctx, const ses_objective *o);
+/* p: the passage, which may draw its unit; NULL: any. */
+ses_masking ses_masking_settings(const ses_build_ctx *ctx, const ses_objective *o, const ses_passage *p);
 
 /* Random numbers of a passage, one stream per purpose. */
-enum { SES_RNG_MASK = 1, SES_RNG_SPLIT, SES_RNG_PERMUTE, SES_RNG_OBJECTIVE };
+enum { SES_RNG_MASK = 1, SES_RNG_SPLIT, SES_RNG_PERMUTE, SES_RNG_OBJECTIVE, SES_RNG_UNIT };
 ses_rng_stream ses_passage_rng(const ses_build_ctx *ctx, const ses_passage *p, uint32_t purpose);
 
 /* ctx->length without special tokens. */

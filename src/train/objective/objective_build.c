@@ -2,6 +2,7 @@
 #include "objective.h"
 
 #include "base/alloc.h"
+#include "mask_units.h"
 #include "nn/nn.h"
 #include "op/op.h"
 
@@ -94,12 +95,12 @@ double ses_mask_rate_at(const ses_build_ctx *ctx, const ses_objective *o)
     return ctx->o.mask_rate_end < 0 ? from : from + (ctx->o.mask_rate_end - from) * ctx->progress;
 }
 
-ses_masking ses_masking_settings(const ses_build_ctx *ctx, const ses_objective *o)
+ses_masking ses_masking_settings(const ses_build_ctx *ctx, const ses_objective *o, const ses_passage *p)
 {
     double mean = ctx->o.span_length > 0 ? ctx->o.span_length : o->span_length;
     double keep = ctx->o.keep_rate >= 0 ? ctx->o.keep_rate : o->keep_rate;
     double random = ctx->o.random_rate >= 0 ? ctx->o.random_rate : o->random_rate;
-    return (ses_masking){ .unit = ctx->o.mask_unit >= 0 ? (ses_mask_unit)ctx->o.mask_unit : o->mask_unit,
+    return (ses_masking){ .unit = p ? ses_mask_unit_of(ctx, o, p) : o->mask_unit,
                           .rate = ses_mask_rate_at(ctx, o),
                           .mask_rate = 1 - (keep + random), /* exactly 0 for 0.9 and 0.1 */
                           .random_rate = random,
@@ -168,7 +169,7 @@ bool ses_build_framed(const ses_build_ctx *ctx, const ses_passage *p, const int3
 
 bool ses_build_masked(ses_build_ctx *ctx, const ses_objective *o, const ses_passage *p, ses_err *e)
 {
-    ses_masking m = ses_masking_settings(ctx, o);
+    ses_masking m = ses_masking_settings(ctx, o, p);
     ses_rng_stream d = ses_passage_rng(ctx, p, SES_RNG_MASK);
     ctx->chosen.n = ctx->text.n = 0;
     if (!ses_ints_resize(&ctx->chosen, p->n, e) || !ses_ints_resize(&ctx->text, p->n, e) ||

@@ -4,7 +4,10 @@
  *   prefix  bidirectional attention over a prefix of random length, loss on the rest only; encoder-decoder
  *           models encode the prefix and decode the rest (Raffel et al. 2020)
  *   mntp    masked next-token prediction: the label of a masked token is predicted one position earlier, with
- *           bidirectional attention; with clm, the two halves of GPT-BERT (Charpentier and Samuel 2024) */
+ *           bidirectional attention; with clm, the two halves of GPT-BERT (Charpentier and Samuel 2024)
+ *   ntp     next-token prediction by the masked LM head of an encoder, whose attention is causal in these
+ *           batches; with mlm, GPT-BERT's mixture for models that predict a masked token at its own
+ *           position */
 #include "objective.h"
 
 static int32_t end_of_text(const ses_special_tokens *x) { return x->eos >= 0 ? x->eos : x->sep; }
@@ -80,6 +83,18 @@ static bool build_masked(ses_build_ctx *ctx, const ses_objective *o, const ses_p
            ses_batch_builder_end_sequence(d, e);
 }
 
+/* The sequences of mlm, without masks; each label is the next token of the text. */
+static bool build_next(ses_build_ctx *ctx, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
+                       ses_err *e)
+{
+    (void)o;
+    size_t from = d->labels.n;
+    if (!ses_build_framed(ctx, p, p->id, p->id, d, e)) return false;
+    for (size_t i = from; i + 1 < d->labels.n; i++) d->labels.p[i] = d->labels.p[i + 1];
+    d->labels.p[d->labels.n - 1] = SES_IGNORE_INDEX;
+    return ses_ints_push(&d->prefix_len, 0, e);
+}
+
 /* Room for the first end-of-text token and a control code; packing counts the tokens between documents. */
 static int64_t max_passage(const ses_build_ctx *ctx, const ses_objective *o)
 {
@@ -112,3 +127,7 @@ const ses_objective ses_objective_mntp = { .name = "mntp",
                                            .max_span = 10,
                                            .build = build_masked,
                                            .max_passage = max_passage };
+const ses_objective ses_objective_ntp = { .name = "ntp",
+                                          .description = "next-token prediction by an encoder (with mlm)",
+                                          .head = "masked-lm",
+                                          .build = build_next };

@@ -4,13 +4,14 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/suggest.h"
+#include "mask_units.h"
 #include "model/model_desc.h"
 #include "op/op.h"
 #include "train/distill.h"
+#include "weighted_names.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const ses_objective *const all[] = {
@@ -29,7 +30,9 @@ const ses_objective_options ses_objective_defaults = { .mask_rate = -1,
                                                        .max_span = -1,
                                                        .pieces = 2,
                                                        .replaced_weight = 50,
-                                                       .sampling_temperature = 1 };
+                                                       .sampling_temperature = 1,
+                                                       .generator_tying = -1,
+                                                       .generator_size = -1 };
 
 const char *ses_objective_name(size_t i, const char **description, bool *is_auxiliary)
 {
@@ -72,29 +75,27 @@ static bool add_item(ses_objective_mix *mix, const ses_objective *o, double weig
 /* "mlm:1,nsp:0.5" */
 static bool parse(ses_objective_mix *mix, const char *text, ses_err *e)
 {
-    for (const char *p = text;; p++) {
-        size_t n = strcspn(p, ":,");
-        double weight = 1;
-        const ses_objective *o = find(p, n, e);
-        if (!o) return false;
-        p += n;
-        if (*p == ':') {
-            char *end;
-            weight = strtod(p + 1, &end);
-            if (end == p + 1 || !(weight > 0) || !isfinite(weight) || (*end && *end != ','))
-                return ses_fail(e, SES_EARG, "the weight of objective %s must be a number above 0, e.g. %s:1",
-                                o->name, o->name);
-            p = end;
-        }
-        if (!add_item(mix, o, weight, e)) return false;
-        if (!*p) return true;
+    for (const char *p = text; p;) {
+        ses_string name;
+        double weight;
+        if (!ses_weighted_name_next(&p, "objective", &name, &weight, e)) return false;
+        const ses_objective *o = find(name.p, name.n, e);
+        if (!o || !add_item(mix, o, weight, e)) return false;
     }
+    return true;
 }
 
 static bool check_rate(double x, const char *what, ses_err *e)
 {
     return x == -1 || (x >= 0 && x <= 1) ||
            ses_fail(e, SES_EARG, "%s %g; expected 0 to 1, or -1 for the default", what, x);
+}
+
+/* A frozen generator keeps its own weights. */
+static ses_generator_tying tying_of(const ses_objective_options *o)
+{
+    if (o->generator_tying < 0) return o->freeze_generator ? SES_TIE_NONE : SES_TIE_EMBEDDINGS;
+    return (ses_generator_tying)o->generator_tying;
 }
 
 /* Checks the requirements of the objectives on vocabulary, model and options. */
@@ -119,11 +120,13 @@ static bool check(const ses_objective_mix *mix, ses_err *e)
         if (o->check && !o->check(&mix->build, e)) return false;
     }
     const ses_objective_options *o = &mix->build.o;
+    if (o->freeze_generator && tying_of(o) != SES_TIE_NONE)
+        return ses_fail(e, SES_EARG, "a frozen generator cannot share trained weights: generator-tying none");
     if (!check_rate(o->mask_rate, "mask rate", e) || !check_rate(o->mask_rate_end, "final mask rate", e) ||
         !check_rate(o->keep_rate, "keep rate", e) || !check_rate(o->random_rate, "random rate", e))
         return false;
     for (size_t i = 0; i < mix->n_primary; i++) {
-        ses_masking m = ses_masking_settings(&mix->build, mix->item[i].objective);
+        ses_masking m = ses_masking_settings(&mix->build, mix->item[i].objective, NULL);
         if (m.mask_rate < 0)
             return ses_fail(e, SES_EARG, "keep rate and random rate add up to %g; expected at most 1",
                             1 - m.mask_rate);
@@ -152,7 +155,7 @@ ses_objective_mix *ses_objective_mix_new(const ses_objective_mix_options *o, con
                                   .length = o->length,
                                   .seed = o->seed };
     if (is_encoder_decoder(config, &mix->build.encoder_decoder, e) && parse(mix, o->objectives, e) &&
-        check(mix, e) && ses_batch_builder_begin(&mix->builder, e))
+        ses_mask_units_parse(&mix->build, e) && check(mix, e) && ses_batch_builder_begin(&mix->builder, e))
         return mix;
     ses_objective_mix_free(mix);
     return NULL;
@@ -273,7 +276,7 @@ bool ses_objective_mix_set_models(ses_objective_mix *mix, ses_model *model, ses_
     mix->model = model;
     mix->build.backward = model->c.rnn.backward;
     mix->generator = generator;
-    return !generator || ses_share_embeddings(model, generator, e);
+    return !generator || ses_generator_tie(model, generator, tying_of(&mix->build.o), e);
 }
 
 bool ses_objective_mix_set_teacher(ses_objective_mix *mix, ses_distill *d, ses_err *e)
@@ -309,6 +312,7 @@ bool ses_objective_mix_begin_batch(ses_objective_mix *mix, size_t primary, doubl
 bool ses_objective_mix_add_passage(ses_objective_mix *mix, const ses_passage *p, ses_err *e)
 {
     const ses_objective *primary = mix->n_primary ? mix->item[mix->primary].objective : NULL;
+    if (!mix->builder.ids.n) mix->build.batch_number = p->number;
     if (primary ? !primary->build(&mix->build, primary, p, &mix->builder, e)
                 : !ses_build_framed(&mix->build, p, p->id, NULL, &mix->builder, e))
         return false;

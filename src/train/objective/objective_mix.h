@@ -47,8 +47,8 @@ int64_t ses_objective_mix_min_passage(const ses_objective_mix *mix); /* shorter 
 bool ses_objective_mix_is_causal(const ses_objective_mix *mix);
 /* The model class that has the heads of all objectives. */
 const char *ses_objective_mix_class(const ses_objective_mix *mix, const ses_json *config, ses_err *e);
-/* generator: NULL if no objective needs one. Ties its embeddings to the model's: call it before an optimizer
- * is made. */
+/* generator: NULL if no objective needs one. Ties its weights to the model's: call it before an optimizer is
+ * made. */
 bool ses_objective_mix_set_models(ses_objective_mix *mix, ses_model *model, ses_model *generator, ses_err *e);
 /* Distills from a teacher. Fails if an objective computes a loss of its own. */
 bool ses_objective_mix_set_teacher(ses_objective_mix *mix, struct ses_distill *d, ses_err *e);
@@ -78,7 +78,7 @@ double ses_objective_mix_total_loss(const ses_objective_mix *mix, const ses_metr
 
 /* ELECTRA: the generator's config, with widths of `fraction` times the model's. */
 ses_json_doc *ses_generator_config(const ses_json *config, double fraction, ses_err *e);
-/* Makes the generator use the model's embeddings. */
-bool ses_share_embeddings(ses_model *model, ses_model *generator, ses_err *e);
+/* Makes the generator use weights of the model; generator_tying.c. */
+bool ses_generator_tie(ses_model *model, ses_model *generator, ses_generator_tying tying, ses_err *e);
 
 #endif

@@ -67,7 +67,7 @@ static bool build_permuted(ses_build_ctx *ctx, const ses_objective *o, const ses
                            ses_batch_builder *d, ses_err *e)
 {
     size_t from = d->ids.n;
-    ses_masking m = ses_masking_settings(ctx, o);
+    ses_masking m = ses_masking_settings(ctx, o, p);
     ses_rng_stream rng = ses_passage_rng(ctx, p, SES_RNG_PERMUTE + (piece << 8));
     ctx->chosen.n = ctx->text.n = 0;
     if (!ses_ints_resize(&ctx->chosen, p->n, e) ||

@@ -1,13 +1,14 @@
 /* Replaced token detection (ELECTRA, Clark et al. 2020): a small, jointly trained generator fills the
  * masks; the model detects the replaced tokens. Variants of the paper's ablation: loss on masked positions
- * only (rtd15), or predicting the original tokens, of masked positions (replace) or of all (alltok, without
- * the paper's copy mechanism). As in the paper's program, 15 % of the chosen tokens stay unmasked in the
+ * only (rtd15), or predicting the original tokens, of masked positions (replace) or of all (alltok; its copy
+ * mechanism is head_copy_lm.c). As in the paper's program, 15 % of the chosen tokens stay unmasked in the
  * generator's input.
- *   loss = generator loss + weight * model loss */
+ *   loss = generator loss + weight * model loss; a frozen generator has no loss */
 #include "objective_mix.h"
 
 #include "base/alloc.h"
 #include "base/json/json_helpers.h"
+#include "nn/nn.h"
 #include "op/op.h"
 #include "tensor/device_impl.h"
 
@@ -84,8 +85,8 @@ static double model_weight(const ses_objective_mix *mix, const ses_objective *o)
 
 static double total(const ses_objective_mix *mix, const ses_objective *o, const ses_metric_sums *sums)
 {
-    return ses_metric_sums_mean(sums, "generator", "loss") +
-           model_weight(mix, o) * ses_metric_sums_mean(sums, o->name, "loss");
+    double of_generator = mix->build.o.freeze_generator ? 0 : ses_metric_sums_mean(sums, "generator", "loss");
+    return of_generator + model_weight(mix, o) * ses_metric_sums_mean(sums, o->name, "loss");
 }
 
 static ses_tensor *loss(ses_objective_mix *mix, const ses_objective *o, ses_tape *t, const ses_batch *b,
@@ -96,7 +97,8 @@ static ses_tensor *loss(ses_objective_mix *mix, const ses_objective *o, ses_tape
     if (!run_generator(mix, o, t, b, &g, e) ||
         !ses_model_forward(mix->model, t, &g.batch, &(ses_output_request){ 0 }, &out, e))
         return NULL;
-    return ses_add(t, g.generator.loss, ses_scale(t, out.loss, model_weight(mix, o)));
+    ses_tensor *of_model = ses_scale(t, out.loss, model_weight(mix, o));
+    return mix->build.o.freeze_generator ? of_model : ses_add(t, g.generator.loss, of_model);
 }
 
 /* Adds accuracy, recall of replaced tokens ("found") and their rate from the logits x. */
@@ -122,6 +124,48 @@ static bool count_detected(ses_tape *t, const replaced_batch *g, const ses_tenso
     return ok || (ses_tape_ok(t, e), false);
 }
 
+/* The token with the largest D (v == token) + (1 - D) softmax(y)[v]; if D >= 1/2, the input token. */
+static int32_t best_or_copy(const ses_real *y, int64_t V, double copy_logit, int32_t token)
+{
+    int64_t best = 0;
+    double sum = 0;
+    if (copy_logit >= 0) return token;
+    for (int64_t v = 1; v < V; v++)
+        if (y[v] > y[best]) best = v;
+    for (int64_t v = 0; v < V && best != token; v++) sum += exp((double)y[v] - (double)y[best]);
+    double of_token = exp(copy_logit) * sum + exp((double)y[token] - (double)y[best]); /* times p(best) */
+    return best == token || of_token >= 1 ? token : (int32_t)best;
+}
+
+/* Adds accuracy, the fraction of replaced tokens that are restored, and the mean probability of copying.
+ * row, label [n]: rows of the logits. */
+static bool count_restored(ses_tape *t, const replaced_batch *g, const ses_outputs *out, const int32_t *row,
+                           const int32_t *label, int64_t n, const char *name, ses_metric_sums *sums,
+                           ses_err *e)
+{
+    const ses_output *x = ses_outputs_find(out, out->head[0].output),
+                     *copy = ses_outputs_find(out, SES_COPY_OUTPUT);
+    int64_t V = x ? ses_cols(x->tensor) : 0, correct = 0, replaced = 0, restored = 0;
+    double copies = 0;
+    ses_real *y = ses_alloc_array((size_t)(n * V), sizeof *y, e),
+             *a = ses_alloc_array((size_t)n, sizeof *a, e);
+    bool ok = y && a && x && copy && ses_tape_read(t, x->tensor, y) && ses_tape_read(t, copy->tensor, a);
+    for (int64_t i = 0; ok && i < n; i++) {
+        int32_t token = g->batch.ids[row[i]];
+        bool is_right = best_or_copy(y + i * V, V, (double)a[i], token) == label[i];
+        correct += is_right;
+        replaced += token != label[i];
+        restored += token != label[i] && is_right;
+        copies += 1 / (1 + exp(-(double)a[i]));
+    }
+    ses_free(y);
+    ses_free(a);
+    ses_metric_sums_add(sums, name, "accuracy", (double)correct, (double)n);
+    ses_metric_sums_add(sums, name, "restored", (double)restored, (double)replaced);
+    ses_metric_sums_add(sums, name, "copied", copies, (double)n);
+    return ok || (ses_tape_ok(t, e), false);
+}
+
 static bool measure(ses_objective_mix *mix, const ses_objective *o, ses_tape *t, const ses_batch *b,
                     ses_metric_sums *sums, ses_err *e)
 {
@@ -141,26 +185,11 @@ static bool measure(ses_objective_mix *mix, const ses_objective *o, ses_tape *t,
     const ses_output *x = ses_outputs_find(&out, out.head[0].output);
     if (!x) return true;
     if (!tokens) return count_detected(t, &g, x->tensor, o->name, sums, e);
+    if (ses_outputs_find(&out, SES_COPY_OUTPUT))
+        return count_restored(t, &g, &out, row, label, n, o->name, sums, e);
     int64_t correct = ses_count_correct(t, x->tensor, label, n, e);
     if (correct >= 0) ses_metric_sums_add(sums, o->name, "accuracy", (double)correct, (double)n);
     return correct >= 0;
-}
-
-bool ses_share_embeddings(ses_model *model, ses_model *generator, ses_err *e)
-{
-    ses_store *from = ses_model_store(model), *to = ses_model_store(generator);
-    for (size_t i = 0; i < ses_store_count(to); i++) {
-        const ses_param *p = ses_store_at(to, i), *q = ses_store_find(from, p->name);
-        if (strncmp(p->name, "embed.", 6) || !strncmp(p->name, "embed.project", 13)) continue;
-        if (!q || !ses_same_shape(p->tensor, q->tensor))
-            return ses_fail(e, SES_EARG,
-                            "the generator's \"%s\" and the model's have different shapes: they share their "
-                            "embeddings and need the same embedding_size, vocab_size and "
-                            "max_position_embeddings",
-                            p->name);
-        ses_store_share(to, i, q->tensor);
-    }
-    return true;
 }
 
 /* A value of the config times fraction, rounded to a positive multiple of `multiple`. */
@@ -216,4 +245,7 @@ REPLACED(rtd15, "rtd15", "replaced token detection on masked positions only", "r
          SES_RTD_MASKED_ONLY);
 REPLACED(replace, "replace", "original tokens of positions a generator replaced", "masked-lm",
          SES_RTD_MASKED_ONLY | SES_RTD_PREDICT_TOKENS);
-REPLACED(alltok, "alltok", "original tokens of all positions", "masked-lm", SES_RTD_PREDICT_TOKENS);
+REPLACED(alltok, "alltok", "original tokens of all positions, with a copy mechanism", "copy-lm",
+         SES_RTD_PREDICT_TOKENS);
+REPLACED(alltok_nocopy, "alltok-nocopy", "original tokens of all positions", "masked-lm",
+         SES_RTD_PREDICT_TOKENS);

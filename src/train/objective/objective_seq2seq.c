@@ -78,7 +78,7 @@ static bool build_mass(ses_build_ctx *ctx, const ses_objective *o, const ses_pas
 {
     int64_t begin, first = (int64_t)d->ids.n;
     ses_rng_stream rng = ses_passage_rng(ctx, p, SES_RNG_MASK);
-    ses_masking m = ses_masking_settings(ctx, o);
+    ses_masking m = ses_masking_settings(ctx, o, p);
     int64_t n = ses_span_draw(p->n, m.rate, &rng, &begin);
     ses_passage whole = *p;
     whole.split = p->n;

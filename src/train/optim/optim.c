@@ -92,10 +92,18 @@ static const char *layer_number(const char *name)
     return number ? number + strlen("_l") : NULL;
 }
 
+/* The name without the prefix of a decoder. */
+static const char *name_in_stack(const ses_param *p)
+{
+    const char *decoder = "decoder.";
+    return begins(p->name, decoder) ? p->name + strlen(decoder) : p->name;
+}
+
+bool ses_param_in_layer(const ses_param *p) { return layer_number(name_in_stack(p)) != NULL; }
+
 int64_t ses_param_level(const ses_param *p, int64_t layers)
 {
-    const char *decoder = "decoder.", *name = p->name;
-    if (begins(name, decoder)) name += strlen(decoder);
+    const char *name = name_in_stack(p);
     if (begins(name, "embed") || begins(name, "chars.")) return 0;
     const char *number = layer_number(name);
     if (!number) return layers + 1;
@@ -139,9 +147,10 @@ double ses_clip_scale(double norm, double max_norm)
 
 /* ---- state ---- */
 
-static void state_layout(const ses_optim *o, const ses_tensor *w, ses_optim_buffer b[SES_OPTIM_BUFFERS])
+static void state_layout(const ses_optim *o, const ses_param *p, const ses_tensor *w,
+                         ses_optim_buffer b[SES_OPTIM_BUFFERS])
 {
-    o->kind->state_layout(&o->opt, w, b);
+    o->kind->state_layout(&o->opt, p, w, b);
     if (o->kind->average_weight)
         b[SES_OPTIM_MAX_STATE] = (ses_optim_buffer){ "ax", ses_count(w) };
     else
@@ -173,8 +182,9 @@ static bool alloc_state(ses_optim *o, size_t i, ses_err *e)
 {
     slice s = slice_of(o, i);
     ses_optim_buffer all[SES_OPTIM_BUFFERS] = { { 0 } }, here[SES_OPTIM_BUFFERS] = { { 0 } };
-    state_layout(o, ses_store_at(o->store, i)->tensor, all);
-    if (s.n) state_layout(o, &s.w, here);
+    const ses_param *p = ses_store_at(o->store, i);
+    state_layout(o, p, p->tensor, all);
+    if (s.n) state_layout(o, p, &s.w, here);
     for (size_t j = 0; j < SES_OPTIM_BUFFERS; j++) {
         size_t bytes = (size_t)here[j].n * sizeof(ses_real);
         ses_real **at = &o->state[SES_OPTIM_BUFFERS * i + j];
@@ -187,7 +197,7 @@ static bool alloc_state(ses_optim *o, size_t i, ses_err *e)
 }
 
 /* Assigns parameter i to its group and allocates its state. */
-static bool prepare(ses_optim *o, size_t i, int64_t *largest, ses_err *e)
+static bool prepare(ses_optim *o, size_t i, int64_t *largest, int64_t *all, ses_err *e)
 {
     const ses_param *p = ses_store_at(o->store, i);
     o->group[i] = p->role != SES_PARAM_TRAINED ? -1 : o->opt.group_of ? o->opt.group_of(o->opt.ctx, p) : 0;
@@ -198,15 +208,17 @@ static bool prepare(ses_optim *o, size_t i, int64_t *largest, ses_err *e)
     if (o->group[i] < 0) return true;
     int64_t n = slice_of(o, i).n;
     if (n > *largest) *largest = n;
+    *all += n;
     if (o->first_step[i] < 0) o->first_step[i] = o->steps;
     return alloc_state(o, i, e);
 }
 
 bool ses_optim_regroup(ses_optim *o, ses_err *e)
 {
-    int64_t largest = 0;
+    int64_t largest = 0, all = 0;
     for (size_t i = 0; i < ses_store_count(o->store); i++)
-        if (!prepare(o, i, &largest, e)) return false;
+        if (!prepare(o, i, &largest, &all, e)) return false;
+    if (o->kind->scratch_size) largest = o->kind->scratch_size(largest, all);
     if ((!o->kind->needs_scratch && !has_average(o)) || largest <= o->scratch_len) return true;
     ses_real *scratch = o->dev->mem->alloc(o->dev, (size_t)largest * sizeof *scratch, e);
     if (!scratch) return false;
@@ -319,6 +331,8 @@ void ses_optim_step(ses_optim *o, double lr, double grad_scale)
         o->call[n++] = (ses_optim_call){ .dev = o->dev,
                                          .opt = &o->opt,
                                          .scratch = o->scratch,
+                                         .scratch_len = o->scratch_len,
+                                         .param = ses_store_at(o->store, i),
                                          .w = &o->part[i].w,
                                          .state = &o->state[SES_OPTIM_BUFFERS * i],
                                          .lr = (lr < 0 ? o->opt.lr : lr) * o->opt.group[o->group[i]].lr_scale,
@@ -357,7 +371,7 @@ ses_optim_state ses_optim_state_at(const ses_optim *o, size_t i)
     const ses_param *p = ses_store_at(o->store, j / SES_OPTIM_BUFFERS);
     slice s = slice_of(o, j / SES_OPTIM_BUFFERS);
     ses_optim_buffer b[SES_OPTIM_BUFFERS] = { { 0 } };
-    state_layout(o, o->state[j] ? &s.w : p->tensor, b);
+    state_layout(o, p, o->state[j] ? &s.w : p->tensor, b);
     size_t which = j % SES_OPTIM_BUFFERS;
     return (ses_optim_state){ .param = p->name,
                               .kind = b[which].kind,

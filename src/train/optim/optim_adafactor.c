@@ -9,9 +9,10 @@
 
 static bool is_factored(const ses_tensor *w) { return ses_rank(w) >= 2; }
 
-static void state_layout(const ses_optim_options *o, const ses_tensor *w,
+static void state_layout(const ses_optim_options *o, const ses_param *p, const ses_tensor *w,
                          ses_optim_buffer b[SES_OPTIM_BUFFERS])
 {
+    (void)p;
     int64_t n = ses_count(w), cols = ses_cols(w);
     b[0] = (ses_optim_buffer){ "m", o->beta1 != 0 ? n : 0 };
     b[1] = (ses_optim_buffer){ is_factored(w) ? "row" : "v", is_factored(w) ? n / cols : n };

@@ -3,10 +3,10 @@
  * accumulator is the sum before the first step: 0 in PyTorch, 1 in ELMo's training. */
 #include "optim_kind.h"
 
-static void state_layout(const ses_optim_options *o, const ses_tensor *w,
+static void state_layout(const ses_optim_options *o, const ses_param *p, const ses_tensor *w,
                          ses_optim_buffer b[SES_OPTIM_BUFFERS])
 {
-    (void)o;
+    (void)o, (void)p;
     b[0] = (ses_optim_buffer){ "sum", ses_count(w) };
 }
 

@@ -3,10 +3,10 @@
 
 #include <math.h>
 
-void ses_adam_state_layout(const ses_optim_options *o, const ses_tensor *w,
+void ses_adam_state_layout(const ses_optim_options *o, const ses_param *p, const ses_tensor *w,
                            ses_optim_buffer b[SES_OPTIM_BUFFERS])
 {
-    (void)o;
+    (void)o, (void)p;
     b[0] = (ses_optim_buffer){ "m", ses_count(w) };
     b[1] = (ses_optim_buffer){ "v", ses_count(w) };
 }

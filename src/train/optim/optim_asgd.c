@@ -7,9 +7,10 @@
 
 #include <math.h>
 
-static void state_layout(const ses_optim_options *o, const ses_tensor *w,
+static void state_layout(const ses_optim_options *o, const ses_param *p, const ses_tensor *w,
                          ses_optim_buffer b[SES_OPTIM_BUFFERS])
 {
+    (void)p;
     (void)o, (void)w, (void)b; /* the average is ses_optim's */
 }
 

@@ -18,9 +18,11 @@ typedef struct ses_optim_buffer {
 typedef struct ses_optim_call {
     ses_device *dev;
     const ses_optim_options *opt;
+    const ses_param *param;
     ses_tensor *w;           /* the parameter, or a slice of it with one axis: see `whole_tensors` */
     ses_real *const *state;  /* in the order of state_layout; NULL for unused buffers */
-    ses_real *scratch;       /* [largest parameter], for kinds with needs_scratch or an EMA */
+    ses_real *scratch;       /* [scratch_len], for kinds with needs_scratch or an EMA */
+    int64_t scratch_len;     /* the largest parameter, or by scratch_size */
     int64_t step;            /* steps of this parameter, from 1 */
     int64_t average_step;    /* steps of its average, from 1; <= 0: it has not started */
     double lr, decay, scale; /* scale multiplies the gradient */
@@ -30,7 +32,8 @@ typedef struct ses_optim_call {
 typedef enum {
     SES_OPTIM_USES_MOMENTUM = 1,
     SES_OPTIM_USES_ACCUMULATOR = 2,
-    SES_OPTIM_USES_AVERAGE_TRIGGER = 4
+    SES_OPTIM_USES_AVERAGE_TRIGGER = 4,
+    SES_OPTIM_USES_MUON = 8 /* the options muon_* */
 } ses_optim_uses;
 
 typedef struct ses_optim_kind {
@@ -40,7 +43,10 @@ typedef struct ses_optim_kind {
     bool needs_scratch;
     bool whole_tensors; /* a step needs all elements of a parameter; false: it is elementwise */
     size_t momentum;    /* offset of the option that schedules of the momentum set; 0: none */
-    void (*state_layout)(const ses_optim_options *o, const ses_tensor *w,
+    /* Elements of scratch, from the elements of the largest parameter and of all; NULL: of the largest. */
+    int64_t (*scratch_size)(int64_t largest, int64_t all);
+    /* w: parameter p, or a slice of it */
+    void (*state_layout)(const ses_optim_options *o, const ses_param *p, const ses_tensor *w,
                          ses_optim_buffer b[SES_OPTIM_BUFFERS]);
     void (*step)(const ses_optim_call *c);               /* one parameter; or */
     void (*step_all)(const ses_optim_call *c, size_t n); /* all parameters, and their bf16 copies */
@@ -60,8 +66,11 @@ const ses_optim_kind *ses_optim_find(const char *name);
 ses_optim *ses_optim_new_slice(ses_store *s, const ses_optim_options *options, int64_t begin, int64_t end,
                                ses_err *e);
 
+/* A number of a layer is part of the parameter's name, as in "layer.3.ffn" and "rnn.weight_ih_l3_reverse". */
+bool ses_param_in_layer(const ses_param *p);
+
 /* Shared by the Adam family: state m and v; the constants of a step. */
-void ses_adam_state_layout(const ses_optim_options *o, const ses_tensor *w,
+void ses_adam_state_layout(const ses_optim_options *o, const ses_param *p, const ses_tensor *w,
                            ses_optim_buffer b[SES_OPTIM_BUFFERS]);
 ses_adamw ses_adam_constants(const ses_optim_call *c);
 void ses_adam_step_all(const ses_optim_call *c, size_t n);

@@ -2,9 +2,10 @@
  * gradient, as in torch.optim.SGD. */
 #include "optim_kind.h"
 
-static void state_layout(const ses_optim_options *o, const ses_tensor *w,
+static void state_layout(const ses_optim_options *o, const ses_param *p, const ses_tensor *w,
                          ses_optim_buffer b[SES_OPTIM_BUFFERS])
 {
+    (void)p;
     b[0] = (ses_optim_buffer){ "momentum", o->momentum != 0 ? ses_count(w) : 0 };
 }
 

@@ -14,6 +14,7 @@ typedef struct ses_schedule_kind {
     bool uses_total;                                     /* see ses_schedule_uses_total */
     bool rises;                                          /* see ses_schedule_rises */
     bool needs_evaluation;
+    bool decays_late; /* see ses_schedule_decays_late */
 } ses_schedule_kind;
 
 static const double pi = 3.141592653589793;
@@ -41,6 +42,14 @@ static double inverse_sqrt(const ses_schedule *s, double t)
 {
     double scale = s->timescale > 0 ? s->timescale : s->warmup > 0 ? (double)s->warmup : 10000;
     return 1 / sqrt((t + scale - (double)s->warmup) / scale);
+}
+
+/* Warmup, stable, decay (Hu et al. 2024) with the decay of Haegele et al. 2024: constant, then 1 minus the
+ * root of the fraction of the last part of the run. */
+static double wsd(const ses_schedule *s, double t)
+{
+    double decay = fmax(1, ceil((double)s->total * s->decay_part)), from = (double)s->total - decay;
+    return t < from ? 1 : 1 - sqrt(fmin(1, (t - from) / decay));
 }
 
 static double polynomial(const ses_schedule *s, double t)
@@ -122,6 +131,13 @@ static const ses_schedule_kind ses_schedule_one_cycle = {
     .rises = true
 };
 
+static const ses_schedule_kind ses_schedule_wsd = { .name = "wsd",
+                                                    .description =
+                                                        "warmup, constant, decay in the last part of the run",
+                                                    .at = wsd,
+                                                    .uses_total = true,
+                                                    .decays_late = true };
+
 static const ses_schedule_kind *const kinds[] = {
 #define SES_SCHEDULE(name) &ses_schedule_##name,
 #include "schedules.def"
@@ -164,7 +180,8 @@ bool ses_schedule_defaults(const char *name, ses_schedule *out, ses_err *e)
                            .start_ratio = 25,
                            .end_ratio = 1e5,
                            .momentum_high = 0.8,
-                           .momentum_low = 0.7 };
+                           .momentum_low = 0.7,
+                           .decay_part = 0.2 };
     return true;
 }
 
@@ -179,6 +196,12 @@ bool ses_schedule_uses_total(const ses_schedule *s)
 {
     const ses_schedule_kind *k = s->name ? find(s->name) : NULL;
     return k && k->uses_total;
+}
+
+bool ses_schedule_decays_late(const ses_schedule *s)
+{
+    const ses_schedule_kind *k = s->name ? find(s->name) : NULL;
+    return k && k->decays_late;
 }
 
 bool ses_schedule_rises(const ses_schedule *s)

@@ -18,8 +18,10 @@ int64_t ses_predictor_exit_count(const ses_predictor *p)
 bool ses_predictor_use_exit(ses_predictor *p, ses_err *e)
 {
     ses_finetuner *t = p->tuner;
-    t->exit = NULL;
+    bool can_exit = t->task->has_exits && t->model && !p->n_members;
+    t->exit = can_exit ? ses_model_exit_policy(t->model) : NULL;
     if (!p->has_exit) return true;
+    t->exit = NULL;
     if (p->exit.rule == SES_EXIT_NEVER && !(t->model && ses_model_exit_count(t->model))) return true;
     if (p->n_members)
         return ses_fail(e, SES_EUNSUPPORTED,

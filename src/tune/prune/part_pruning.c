@@ -160,17 +160,6 @@ static bool on_progress(void *ctx, int64_t done, int64_t total)
 
 /* ---- figures ---- */
 
-static double layer_flops(const ses_model *m, int64_t layer)
-{
-    const ses_stack *k = &m->stack[0];
-    const ses_config *c = k->c;
-    double T = SES_PART_PRUNING_TOKENS, C = (double)c->hidden,
-           D = (double)(c->attention.head_size ? c->attention.head_size : c->hidden / k->heads),
-           inner = D * (double)ses_stack_heads(k, layer), F = (double)ses_stack_ffn(k, layer);
-    double matrices = c->ffn.gated || c->ffn.fused_gate ? 3 : 2;
-    return 2 * T * (4 * C * inner + matrices * C * F) + 4 * T * T * inner;
-}
-
 static ses_part_pruning_figures figures_of(const ses_model *m)
 {
     ses_part_pruning_figures f = { .layers = ses_model_part_layers(m, SES_PART_MAIN), .score = NAN };
@@ -178,8 +167,10 @@ static ses_part_pruning_figures figures_of(const ses_model *m)
     for (int64_t l = 0; l < f.layers; l++) {
         f.heads += ses_model_part_heads(m, SES_PART_MAIN, l);
         f.rows += ses_model_layer_neurons(m, SES_PART_MAIN, l);
-        f.flops += layer_flops(m, l);
     }
+    ses_flops_units u = ses_model_flops_units(m, 1, SES_PART_PRUNING_TOKENS, 0, 0);
+    ses_flops flops = ses_model_flops(m, &u, false);
+    f.flops = flops.kind[SES_FLOP_WEIGHT] + flops.kind[SES_FLOP_ATTENTION];
     return f;
 }
 

@@ -113,7 +113,7 @@ static bool plan(ses_search *s, ses_err *e)
 /* Options that do not change a result. */
 static const char *const IRRELEVANT =
     "output|resume|overwrite|grid|seeds|search|trials|eta|threads|isa|device|json|log|tensorboard|"
-    "core-watts|co2-per-kwh|bootstrap|confidence|keep|save-every";
+    "core-watts|co2-per-kwh|price-per-hour|price-per-kwh|bootstrap|confidence|keep|save-every";
 
 static bool same_options(const ses_json *was, const ses_finetune_args *a, const char *dir, ses_err *e)
 {

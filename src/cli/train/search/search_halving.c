@@ -96,7 +96,8 @@ static bool restore(ses_search *s, ses_err *e)
     if (ok && d)
         ok = ses_command_text_make(&ses_command_finetune, s->a, &text, e) &&
              ses_settings_check(ses_json_get(root, "settings"), text.options,
-                                "output|resume|overwrite|threads|isa|device|json|core-watts|co2-per-kwh|keep",
+                                "output|resume|overwrite|threads|isa|device|json|core-watts|co2-per-kwh|"
+                                "price-per-hour|price-per-kwh|keep",
                                 out, "--overwrite repeats all runs", e);
     const char *metric = ses_json_string(ses_json_get(root, "metric"), NULL);
     if (metric) snprintf(s->metric, sizeof s->metric, "%s", metric);

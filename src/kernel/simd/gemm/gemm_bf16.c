@@ -130,6 +130,11 @@ void VF_NAME(ses_k_gemm)(ses_exec *x, const ses_gemm *g)
     ses_parallel_for(x->pool, b.blocks * b.groups, run_chunk, &b);
 }
 
+void VF_NAME(ses_k_gemm_batch)(ses_exec *x, const ses_gemm_batch *b)
+{
+    ses_gemm_one_by_one(x, b, VF_NAME(ses_k_gemm));
+}
+
 int64_t VF_NAME(ses_k_gemm_pack_size)(int64_t n, int64_t k)
 {
     return tile_round_up(n, MMA_LANES) * mma_depth(k);

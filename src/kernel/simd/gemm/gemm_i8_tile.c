@@ -187,5 +187,5 @@ static void block_run(block_state *s, float *t, const i8_block *in, int64_t rows
     s->at = !s->at;
 }
 
-#define SPARSE_SHARE 0.1 /* tiles multiply several times as fast as vectors */
+#define SPARSE_SHARE 0.16 /* tiles multiply faster: equal at 0.16 on one thread, at 0.22 on eight */
 #include "gemm_i8.h"

@@ -1,0 +1,206 @@
+/* `sesame ablate`: pretraining runs with different settings, downstream tasks with several seeds after each,
+ * and one table of their scores.
+ *
+ * A job is one command of sesame in a child process: a pretraining run, or a task of the pretrained model. A
+ * task waits for its pretraining run. Folders: OUT/RUN is the model of a run, OUT/RUN,tasks/TASK,seed=N a
+ * task's; further pretraining seeds are OUT/RUN,seed=N. A finished job has job.json there with its arguments
+ * and results, so it need not run again; job.log has its messages.
+ *
+ * Ownership: a ses_ablate owns its recipe, jobs and strings (mem); arguments are borrowed. One thread. */
+#ifndef SES_CLI_ABLATE_H
+#define SES_CLI_ABLATE_H
+
+#include "base/arena.h"
+#include "cli/command.h"
+#include "cli/compute_args.h"
+#include "metric/student_t.h"
+
+#define SES_ABLATE_JOB "job.json"
+#define SES_ABLATE_LOG "job.log"
+#define SES_ABLATE_START "start.json"   /* arguments of a job that has started */
+#define SES_ABLATE_OUTPUT "output.json" /* what a command without training has printed */
+
+enum {
+    SES_ABLATE_AXES = 8,      /* options in "grid" */
+    SES_ABLATE_RUNS = 1000,   /* rows */
+    SES_ABLATE_TASKS = 64,    /* downstream tasks */
+    SES_ABLATE_SEEDS = 100,   /* seeds of each kind */
+    SES_ABLATE_JOBS = 100000, /* in all */
+    SES_ABLATE_SCORES = 12,   /* columns of pretraining scores */
+    SES_ABLATE_FOLDER = 200,  /* bytes of a folder's name */
+    SES_ABLATE_COLUMNS = SES_ABLATE_TASKS + SES_ABLATE_SCORES + 1
+};
+
+typedef struct ses_ablate_args {
+    ses_compute_args compute;
+    const char *output, *only, *tasks;
+    ses_opt_list set;
+    int64_t jobs, seeds;
+    double confidence;
+    bool resume, overwrite, keep_models, plan;
+} ses_ablate_args;
+
+/* An entry of "tasks". */
+typedef struct ses_ablate_task {
+    const char *name;
+    const ses_json *options;
+    const ses_command *command;
+    bool tunes;         /* finetune: trains a copy of the model, once per seed */
+    const char *metric; /* key of the results, without "eval_" */
+    bool lower_is_better;
+    bool in_percent; /* scores are at most 100, not 1 */
+} ses_ablate_task;
+
+/* A row of the table. */
+typedef struct ses_ablate_run {
+    const char *name, *entry;   /* entry: its name in "runs", without the values of the grid; "": none */
+    const ses_json *change;     /* its options in "runs"; NULL: none */
+    const ses_json *tune;       /* its options of fine-tuning; NULL: none */
+    const char *model;          /* without pretraining: the model of its tasks; NULL: "tune" has a config */
+    const char *dir;            /* folder of that model; NULL: `from` has it */
+    size_t from;                /* an earlier run whose model it starts from; SIZE_MAX: none */
+    bool pretrains;             /* false: tasks only */
+    size_t at[SES_ABLATE_AXES]; /* index of the value on each axis of "grid" */
+} ses_ablate_run;
+
+typedef enum { SES_JOB_OPEN, SES_JOB_STARTED, SES_JOB_DONE, SES_JOB_FAILED } ses_ablate_state;
+
+typedef struct ses_ablate_job {
+    size_t run, task; /* task SIZE_MAX: the pretraining run */
+    size_t after;     /* the job that makes its model; SIZE_MAX: none */
+    size_t pretrain_seed, seed;
+    char *dir;
+    char **word; /* arguments by the recipe, then NULL */
+    size_t n_words;
+    ses_ablate_state state;
+    bool was_done;        /* by an earlier call */
+    char reason[300];     /* why it failed */
+    double start;         /* seconds, of the clock */
+    double seconds;       /* time of the command */
+    ses_json_doc *record; /* job.json; NULL: not finished */
+} ses_ablate_job;
+
+typedef enum { SES_COLUMN_SCORE, SES_COLUMN_TASK, SES_COLUMN_MEAN } ses_ablate_kind;
+
+typedef struct ses_ablate_column {
+    const char *name;
+    ses_ablate_kind kind;
+    size_t task;
+    bool lower_is_better;
+    double scale; /* factor in the table: 100 for shares */
+} ses_ablate_column;
+
+/* A run in a column. */
+typedef struct ses_ablate_cell {
+    double *value; /* [n]: in the order of the seeds; with several pretraining seeds their means over the
+                    * fine-tuning seeds */
+    size_t n;
+    size_t results; /* number of results of all seeds */
+    double median;  /* median of them */
+    ses_mean_interval interval;
+    double published; /* NaN: none */
+} ses_ablate_cell;
+
+/* Costs of a run; NaN: unknown. */
+typedef struct ses_ablate_costs {
+    double seconds, rate, flops, watt_hours, price; /* pretraining: means; rate: tokens per second */
+    double task_seconds;                            /* all tasks of all seeds */
+} ses_ablate_costs;
+
+typedef struct ses_ablate {
+    ses_call *c;
+    const ses_ablate_args *a;
+    const char *path; /* file of the recipe */
+    ses_arena mem;
+    ses_json_doc *recipe, *set, *tune_set; /* set, tune_set: --set as objects */
+    const ses_json *common, *grid, *scores, *tune, *published;
+    const char *title, *source;
+    ses_ablate_run *run;
+    ses_ablate_task *task;
+    size_t n_runs, n_tasks;
+    int64_t seed[SES_ABLATE_SEEDS], pretrain_seed[SES_ABLATE_SEEDS];
+    size_t n_seeds, n_pretrain_seeds; /* n_pretrain_seeds 0: one, by the options */
+    bool averages[SES_ABLATE_TASKS];  /* tasks in the column "mean" */
+    size_t n_averaged;
+    ses_ablate_job *job;
+    size_t n_jobs;
+    ses_ablate_column column[SES_ABLATE_COLUMNS];
+    size_t n_columns;
+    ses_ablate_cell *cell; /* [n_runs, n_columns] */
+    ses_ablate_costs *costs;
+    char *command; /* the command line */
+} ses_ablate;
+
+/* ablate_recipe.c: reads the recipe and the selections of the command line. */
+bool ses_ablate_read(ses_ablate *s, ses_err *e);
+/* The folder of a run: special characters of its name become '-'. */
+void ses_ablate_name_folder(const char *run, char name[SES_ABLATE_FOLDER]);
+bool ses_ablate_lower_is_better(const char *metric);
+
+/* ablate_words.c: options of a recipe as arguments. */
+typedef struct ses_ablate_layer {
+    const ses_json *object; /* NULL: none */
+    const char *where;      /* for messages: "common" */
+    const char *reserved;   /* its keys that are not options, '|' between; NULL: none */
+    const size_t *at;       /* values are arrays, of which these elements count; NULL: they are the values */
+} ses_ablate_layer;
+typedef struct ses_ablate_words {
+    char **word; /* then NULL */
+    size_t n, cap;
+} ses_ablate_words;
+/* A value as text; NULL: neither a text nor a number. */
+const char *ses_ablate_text(ses_ablate *s, const ses_json *v, ses_err *e);
+bool ses_ablate_add_word(ses_ablate *s, ses_ablate_words *w, const char *a, const char *b, ses_err *e);
+/* Adds the options of the layers: a later layer replaces the values of an earlier one, but adds to lists;
+ * null removes an option. Fails for an unknown option and for a missing file. */
+bool ses_ablate_add_options(ses_ablate *s, ses_ablate_words *w, const ses_command *c,
+                            const ses_ablate_layer *layer, size_t n, ses_err *e);
+/* Parses arguments as the command does. Fails as it would. */
+bool ses_ablate_check_words(const ses_command *c, const ses_ablate_words *w, ses_err *e);
+
+/* ablate_plan.c: the jobs, in the order in which they start. */
+bool ses_ablate_plan(ses_ablate *s, ses_err *e);
+/* "dynamic: cola, seed 2". */
+const char *ses_ablate_job_name(const ses_ablate *s, const ses_ablate_job *j, char *buf, size_t size);
+/* Number of models of a run: its pretraining seeds, or the models of the run it starts from. */
+size_t ses_ablate_models_of(const ses_ablate *s, size_t run);
+/* Whether a text is the name or the model folder of a run with pretraining. */
+bool ses_ablate_is_model(const ses_ablate *s, const ses_ablate_run *a, const char *text);
+/* The task of a job; NULL: it is a pretraining run. */
+const ses_ablate_task *ses_ablate_task_of(const ses_ablate *s, const ses_ablate_job *j);
+
+/* ablate_results.c: files of jobs. */
+bool ses_ablate_read_job(ses_ablate *s, ses_ablate_job *j, ses_err *e); /* one that has finished before */
+/* One of a model that will be made again: its files are removed. */
+bool ses_ablate_reset_job(const ses_ablate *s, const ses_ablate_job *j, ses_err *e);
+bool ses_ablate_finish_job(ses_ablate *s, ses_ablate_job *j, ses_err *e); /* its command has succeeded */
+/* Before its command starts: whether its folder has a checkpoint of the same arguments, which are then saved
+ * there. */
+bool ses_ablate_begin_job(const ses_ablate_job *j, bool *resume, ses_err *e);
+double ses_ablate_result(const ses_ablate_job *j, const char *key); /* NaN: none */
+/* The score of a task's job; NaN: none. */
+double ses_ablate_score(const ses_ablate *s, const ses_ablate_job *j);
+
+/* ablate_queue.c: runs the open jobs; *stopped: by a signal. */
+bool ses_ablate_run_jobs(ses_ablate *s, bool *stopped, ses_err *e);
+/* Prints the commands of all jobs. */
+bool ses_ablate_print_plan(ses_ablate *s, ses_err *e);
+
+/* ablate_table.c: columns, cells and costs from the results. */
+bool ses_ablate_fill(ses_ablate *s, ses_err *e);
+double ses_ablate_median(double *x, size_t n); /* sorts x; NaN: n is 0 */
+ses_ablate_cell *ses_ablate_cell_at(const ses_ablate *s, size_t run, size_t column);
+
+/* ablate_json.c */
+void ses_ablate_put_json(ses_ablate *s, ses_json_writer *w);
+bool ses_ablate_write_json(ses_ablate *s, ses_err *e); /* ablate.json */
+bool ses_ablate_print_json(ses_ablate *s, ses_err *e);
+
+/* ablate_show.c: table and plots, ablate.md, ablate.svg, ablate-flops.svg, ablate.html. */
+bool ses_ablate_show(ses_ablate *s, ses_err *e);
+
+/* ablate.c: the whole command. */
+bool ses_ablate_command(ses_call *c, ses_err *e);
+void ses_ablate_free(ses_ablate *s);
+
+#endif

@@ -1,0 +1,106 @@
+/* The order of the runs in a column next to the published one. */
+#include "ablate_compare.h"
+
+#include "metric/correlation.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *ses_order_name(ses_order o)
+{
+    static const char *const name[] = { "same order", "differs", "within noise", "one result" };
+    return name[o];
+}
+
+/* Higher is better for both. */
+static double score_of(const ses_ablate *s, size_t run, size_t column, bool published)
+{
+    const ses_ablate_column *c = &s->column[column];
+    const ses_ablate_cell *x = ses_ablate_cell_at(s, run, column);
+    double v = published ? x->published : c->scale * x->interval.mean;
+    return c->lower_is_better ? -v : v;
+}
+
+/* Runs with both numbers, the best of the publication first; equal ones in the order of the table. */
+static size_t sort_runs(const ses_ablate *s, size_t column, size_t *run)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_runs; i++) {
+        double own = score_of(s, i, column, false), other = score_of(s, i, column, true);
+        if (isnan(own) || isnan(other)) continue;
+        size_t at = n++;
+        for (; at > 0 && score_of(s, run[at - 1], column, true) < other; at--) run[at] = run[at - 1];
+        run[at] = i;
+    }
+    return n;
+}
+
+static ses_ablate_pair compare_pair(const ses_ablate *s, size_t column, size_t better, size_t worse)
+{
+    const ses_ablate_column *c = &s->column[column];
+    ses_ablate_pair p = { .better = better, .worse = worse };
+    p.published = score_of(s, better, column, true) - score_of(s, worse, column, true);
+    ses_mean_difference d =
+        ses_mean_difference_of(&ses_ablate_cell_at(s, better, column)->interval,
+                               &ses_ablate_cell_at(s, worse, column)->interval, s->a->confidence / 100);
+    double sign = c->lower_is_better ? -c->scale : c->scale;
+    p.own = (ses_mean_difference){ sign * d.difference, d.df, sign * d.low, sign * d.high, d.p };
+    if (c->lower_is_better) p.own.low = sign * d.high, p.own.high = sign * d.low;
+    p.order = isnan(d.p)                          ? SES_ORDER_UNKNOWN
+              : p.own.low > 0                     ? SES_ORDER_SAME
+              : p.own.high < 0 && p.published > 0 ? SES_ORDER_DIFFERS
+              : p.own.high < 0                    ? SES_ORDER_SAME /* published as equal */
+                                                  : SES_ORDER_NOISE;
+    return p;
+}
+
+/* "same order", "differs: A above B (p = 0.01)", "within noise". */
+static void put_verdict(const ses_ablate *s, ses_ablate_comparison *c)
+{
+    bool same = true;
+    size_t used = 0, sure = 0, unknown = 0;
+    char *out = c->verdict;
+    for (size_t i = 0; i < c->n_pairs; i++) {
+        const ses_ablate_pair *p = &c->pair[i];
+        same &= p->own.difference > 0 || p->published == 0;
+        sure += p->order == SES_ORDER_SAME;
+        unknown += p->order == SES_ORDER_UNKNOWN;
+        bool one = p->order == SES_ORDER_UNKNOWN && p->own.difference < 0 && p->published > 0;
+        if ((p->order != SES_ORDER_DIFFERS && !one) || used + 8 > sizeof c->verdict) continue;
+        used += (size_t)snprintf(out + used, sizeof c->verdict - used, "%s%.80s above %.80s",
+                                 used ? "; " : "differs: ", s->run[p->worse].name, s->run[p->better].name);
+        if (used < sizeof c->verdict)
+            used += one ? (size_t)snprintf(out + used, sizeof c->verdict - used, " (one result each)")
+                        : (size_t)snprintf(out + used, sizeof c->verdict - used, " (p = %.2g)", p->own.p);
+    }
+    if (used) return;
+    if (same && c->n_pairs && sure == c->n_pairs)
+        snprintf(out, sizeof c->verdict, "same order");
+    else if (same && unknown)
+        snprintf(out, sizeof c->verdict, "same order (one result each)");
+    else if (same)
+        snprintf(out, sizeof c->verdict, "same order (%zu of %zu steps beyond noise)", sure, c->n_pairs);
+    else
+        snprintf(out, sizeof c->verdict, "within noise");
+}
+
+bool ses_ablate_compare(ses_ablate *s, size_t column, ses_ablate_comparison *out, ses_err *e)
+{
+    size_t *run = ses_arena_array(&s->mem, s->n_runs, sizeof *run, e);
+    double *work = run ? ses_arena_array(&s->mem, 4 * s->n_runs, sizeof *work, e) : NULL;
+    *out = (ses_ablate_comparison){ .column = column, .spearman = NAN };
+    if (!work) return false;
+    out->n = sort_runs(s, column, run);
+    if (out->n < 2) return false;
+    out->pair = ses_arena_array(&s->mem, out->n - 1, sizeof *out->pair, e);
+    if (!out->pair) return false;
+    double *own = work, *published = work + out->n;
+    for (size_t i = 0; i < out->n; i++) {
+        own[i] = score_of(s, run[i], column, false);
+        published[i] = score_of(s, run[i], column, true);
+        if (i) out->pair[out->n_pairs++] = compare_pair(s, column, run[i - 1], run[i]);
+    }
+    out->spearman = ses_spearman(own, published, out->n, work + 2 * out->n);
+    put_verdict(s, out);
+    return true;
+}
