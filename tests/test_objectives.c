@@ -2,6 +2,7 @@
 #include "objective_fixture.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* A batch of one passage. */
 static ses_batch lay_one(ses_objective_mix *a, const ses_passage *p)
@@ -58,6 +59,53 @@ static void test_mlm(void)
         }
         ses_objective_mix_free(a);
     }
+}
+
+/* The attention masks of UniLM: the sequences of mlm, each with a mask of its objective. */
+static void test_attention_masks(void)
+{
+    static const char *const name[] = { "mlm", "mlm_ltr", "mlm_rtl", "mlm_prefix" };
+    static text t;
+    ses_err e = { 0 };
+    ses_special_tokens x = fixture_lexicon();
+    ses_objective_mix *a[SES_LEN(name)];
+    for (size_t k = 0; k < SES_LEN(name); k++)
+        a[k] = fixture_aim(name[k], &ses_objective_defaults, &x, FIXTURE_BERT, 128, &e);
+    for (uint64_t i = 0; i < 6; i++) {
+        ses_passage p = fixture_passage(&t, i, 90 + (int)i, i % 2);
+        ses_batch b = lay_one(a[0], &p);
+        const int32_t want[] = { 0, 0, -1, (int32_t)(b.tokens / 2) };
+        for (size_t k = 1; k < SES_LEN(name); k++) {
+            ses_batch c = lay_one(a[k], &p);
+            CHECK(c.tokens == b.tokens && !memcmp(c.ids, b.ids, (size_t)b.tokens * sizeof *b.ids) &&
+                  !memcmp(c.labels, b.labels, (size_t)b.tokens * sizeof *b.labels));
+            CHECK_MSG(c.prefix_len && c.prefix_len[0] == want[k], "%s", name[k]);
+        }
+    }
+    for (size_t k = 0; k < SES_LEN(name); k++) ses_objective_mix_free(a[k]);
+}
+
+/* The multitask masked LM of BART's comparison: 1/3 full, 1/3 prefix, 1/6 in each direction. */
+static void test_multitask(void)
+{
+    enum { BATCHES = 3000 };
+    static text t;
+    ses_err e = { 0 };
+    ses_special_tokens x = fixture_lexicon();
+    ses_objective_mix *a = fixture_aim("mlm:2,mlm_prefix:2,mlm_ltr:1,mlm_rtl:1", &ses_objective_defaults, &x,
+                                       FIXTURE_BERT, 128, &e);
+    ses_passage p = fixture_passage(&t, 1, 20, false);
+    int n[4] = { 0 };
+    for (int i = 0; CHECK_MSG(a, "%s", e.msg) && i < BATCHES; i++) {
+        ses_batch b;
+        CHECK(ses_objective_mix_begin_batch(a, ses_objective_mix_choose(a, (uint64_t)i), 0, &e) &&
+              ses_objective_mix_add_passage(a, &p, &e) && ses_objective_mix_end_batch(a, &b, &e));
+        n[!b.prefix_len ? 0 : b.prefix_len[0] > 0 ? 1 : b.prefix_len[0] < 0 ? 2 : 3]++;
+    }
+    CHECK_MSG(abs(n[0] - BATCHES / 3) < 90 && abs(n[1] - BATCHES / 3) < 90 && abs(n[2] - BATCHES / 6) < 70 &&
+                  abs(n[3] - BATCHES / 6) < 70,
+              "%d full, %d prefix, %d right to left, %d left to right", n[0], n[1], n[2], n[3]);
+    ses_objective_mix_free(a);
 }
 
 /* Masks depend on the passage's number only, not on its batch: dynamic masking. */
@@ -487,6 +535,8 @@ int main(void)
     test_unfit_model("xl", FIXTURE_GPT, "needs a model with segment recurrence such as transfo-xl, not gpt2");
     test_unfit_model("rtd15", FIXTURE_ELECTRA, "needs a generator");
     test_mlm();
+    test_attention_masks();
+    test_multitask();
     test_same();
     test_rate_moves();
     test_shares();

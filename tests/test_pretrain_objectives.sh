@@ -60,6 +60,9 @@ learns prefix prefix_accuracy -p bert-tiny $bert
 decoder yes
 learns mntp mntp_accuracy -p bert-tiny $bert
 decoder no
+learns mlm:2,mlm_prefix:2,mlm_ltr:1,mlm_rtl:1 mlm_rtl_accuracy -p bert-tiny $bert
+decoder no
+ok 'a masked LM' grep -q BertForMaskedLM "$tmp/run$i/config.json"
 learns clm clm_perplexity -m "$tmp/run1"
 decoder yes
 generates

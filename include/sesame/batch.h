@@ -22,7 +22,7 @@ typedef struct ses_batch {
     const int32_t *positions;  /* [tokens]; NULL: 0, 1, ... in each sequence */
     int64_t choices;           /* multiple choice: consecutive sequences per question; 0: none */
     /* [seqs]: prefix length. The first prefix_len tokens of a sequence are visible to all its tokens, later
-     * tokens are causal (prefix LM). NULL: the model's own attention mask. */
+     * tokens are causal (prefix LM); -1: right to left. NULL: the model's own attention mask. */
     const int32_t *prefix_len;
     /* [seqs]: position of the token that scores a choice (GPT-2 double heads), or of the CLS token (question
      * answering by beam search); NULL: the last token. */

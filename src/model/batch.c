@@ -138,15 +138,18 @@ static bool check_permutation(const ses_model *m, const ses_batch *b, ses_err *e
  * matches their own mask. */
 static bool check_prefix(const ses_model *m, const ses_batch *b, ses_err *e)
 {
-    bool causal = true;
+    bool causal = true, right = false;
     for (int64_t s = 0; b->prefix_len && s < b->seqs; s++) {
         int64_t len = b->cu_seqlens[s + 1] - b->cu_seqlens[s];
-        if (b->prefix_len[s] < 0 || b->prefix_len[s] > len)
+        if (b->prefix_len[s] < SES_RIGHT_TO_LEFT || b->prefix_len[s] > len)
             return ses_fail(e, SES_EARG, "prefix_len %d in sequence %lld of %lld tokens",
                             (int)b->prefix_len[s], (long long)s, (long long)len);
-        causal &= b->prefix_len[s] <= 1;
+        right |= b->prefix_len[s] == SES_RIGHT_TO_LEFT;
+        causal &= b->prefix_len[s] == 0 || b->prefix_len[s] == 1;
     }
     if (!b->prefix_len || (m->c.attention.causal && causal)) return true;
+    if (right && m->stack[0].virt.tokens)
+        return ses_fail(e, SES_EUNSUPPORTED, "virtual tokens cannot be read from right to left");
     if (b->cache)
         return ses_fail(e, SES_EARG, "a batch with a KV cache is causal: prefix_len must not exceed 1");
     return !(m->stack[0].vtable && m->stack[0].vtable->run) ||

@@ -99,12 +99,14 @@ static const int32_t *shift_source_right(ses_forward_ctx *p, const ses_batch *b)
 
 static ses_attn_mask mask_of(const ses_batch *b)
 {
-    bool none = true, all = true;
+    bool none = true, all = true, right = true;
     if (!b->prefix_len) return SES_ATTN_MASK_DEFAULT;
     for (int64_t s = 0; s < b->seqs; s++) {
-        none &= b->prefix_len[s] <= 1; /* the first token attends to itself in any case */
+        right &= b->prefix_len[s] == SES_RIGHT_TO_LEFT;
+        none &= b->prefix_len[s] == 0 || b->prefix_len[s] == 1; /* a token attends to itself in any case */
         all &= b->prefix_len[s] >= b->cu_seqlens[s + 1] - b->cu_seqlens[s];
     }
+    if (right) return SES_ATTN_MASK_RIGHT_TO_LEFT;
     return none ? SES_ATTN_MASK_CAUSAL : all ? SES_ATTN_MASK_FULL : SES_ATTN_MASK_PREFIX;
 }
 
@@ -117,9 +119,10 @@ void ses_forward_set_mask(ses_forward_ctx *p, int64_t heads)
     ses_real *x = ses_tape_host_alloc(p->tape, (size_t)(heads * p->in.token_pairs), sizeof *x), *at = x;
     for (int64_t s = 0; x && s < b->seqs; s++) {
         int64_t len = b->cu_seqlens[s + 1] - b->cu_seqlens[s];
+        bool right = b->prefix_len[s] == SES_RIGHT_TO_LEFT;
         for (int64_t i = 0; i < heads * len; i++, at += len)
-            for (int64_t j = i % len + 1; j < len; j++)
-                if (j >= b->prefix_len[s]) at[j] = masked;
+            for (int64_t j = 0; j < len; j++)
+                if (right ? j < i % len : j > i % len && j >= b->prefix_len[s]) at[j] = masked;
     }
     p->mask_bias = x ? ses_tape_input(p->tape, x, SES_DIM(heads * p->in.token_pairs)) : NULL;
 }

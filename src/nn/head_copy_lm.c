@@ -26,9 +26,9 @@ static ses_tensor *loss(const ses_head_params *h, ses_forward_ctx *p, const ses_
             row[n] = (int32_t)i, input[n] = p->batch->ids[i], label[n++] = labels[i];
     if (!n) label[n++] = SES_IGNORE_INDEX;
     ses_tensor *x = ses_state_gather(p, at, row, n), *y = ses_lm_transform(h, p, x);
-    return ses_linear_copy_cross_entropy(t, ses_dense_run_first(t, &h->out, y), h->out.w, h->out.b,
-                                         ses_dense_run(t, h->dense2, x, SES_ACT_NONE),
-                                         ses_tape_ints(t, input, n), ses_tape_ints(t, label, n));
+    return ses_copy_cross_entropy(t, ses_dense_run_first(t, &h->out, y), h->out.w, h->out.b,
+                                  ses_dense_run(t, h->dense2, x, SES_ACT_NONE), ses_tape_ints(t, input, n),
+                                  ses_tape_ints(t, label, n));
 }
 
 static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_ctx *p, const ses_state *at)
@@ -52,6 +52,7 @@ const ses_head ses_head_copy_lm = { .name = "copy-lm",
                                     .pretrained = true,
                                     .description = "corrects replaced tokens and copies the others",
                                     .is_lm = true,
+                                    .scores = SES_SCORES_LABELED,
                                     .axis = SES_LABEL_PER_TOKEN,
                                     .class_count = classes,
                                     .add = add,

@@ -98,12 +98,15 @@ struct ses_forward_ctx;
 /* Rows of x shifted by `by` positions within their sequences; zeros outside. */
 ses_tensor *ses_seqs_shift(struct ses_forward_ctx *p, const ses_seqs *q, ses_tensor *x, int64_t by);
 
-/* Attention mask chosen by the batch (ses_batch.prefix_len). */
+/* Attention mask chosen by the batch (ses_batch.prefix_len; SES_RIGHT_TO_LEFT: a token attends to itself and
+ * to later ones). */
+enum { SES_RIGHT_TO_LEFT = -1 };
 typedef enum {
     SES_ATTN_MASK_DEFAULT, /* the model's own */
     SES_ATTN_MASK_FULL,
     SES_ATTN_MASK_CAUSAL,
-    SES_ATTN_MASK_PREFIX /* bidirectional prefix, then causal */
+    SES_ATTN_MASK_RIGHT_TO_LEFT, /* a token attends to itself and to later ones */
+    SES_ATTN_MASK_PREFIX         /* bidirectional prefix, then causal; or sequences of several kinds */
 } ses_attn_mask;
 
 /* The rows of the last hidden state that heads read: see used_rows.c. */

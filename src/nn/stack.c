@@ -158,6 +158,7 @@ static ses_tensor *run_attention(const ses_stack *k, ses_forward_ctx *p, const s
     }
     if (p->attn_mask != SES_ATTN_MASK_DEFAULT && q_seqs == &p->in && k_seqs == &p->in) {
         o.causal = p->attn_mask == SES_ATTN_MASK_CAUSAL;
+        o.anticausal |= p->attn_mask == SES_ATTN_MASK_RIGHT_TO_LEFT;
         in.bias = in.bias && p->mask_bias ? ses_add(p->tape, in.bias, p->mask_bias)
                   : p->mask_bias          ? p->mask_bias
                                           : in.bias;

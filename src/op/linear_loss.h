@@ -1,5 +1,5 @@
 /* Cross entropy of x w' + bias in chunks of rows, shared by linear_cross_entropy.c and
- * linear_copy_cross_entropy.c. Inputs: x [R, C], w [V, C], bias [V] or NULL, labels [R]; with a copy
+ * copy_cross_entropy.c. Inputs: x [R, C], w [V, C], bias [V] or NULL, labels [R]; with a copy
  * mechanism also the logits of copying [R, 1] and the input tokens [R]. */
 #ifndef SES_OP_LINEAR_LOSS_H
 #define SES_OP_LINEAR_LOSS_H

@@ -13,8 +13,8 @@ static const ses_case cases[] = {
       .scale = 3 },
     { .dim = { { 1, 1 }, { 1, 1 }, { 1 }, { 1 }, { 1, 1 }, { 1 } }, .ints = { [3] = zero, [5] = zero } },
 };
-const ses_op ses_op_linear_copy_cross_entropy = {
-    .name = "linear_copy_cross_entropy",
+const ses_op ses_op_copy_cross_entropy = {
+    .name = "copy_cross_entropy",
     .cases = cases,
     .n_cases = SES_LEN(cases),
     .infer = ses_linear_loss_infer,
@@ -22,8 +22,8 @@ const ses_op ses_op_linear_copy_cross_entropy = {
     .backward = ses_linear_loss_backward,
 };
 
-ses_tensor *ses_linear_copy_cross_entropy(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias,
-                                          ses_tensor *copy, ses_tensor *tokens, ses_tensor *label)
+ses_tensor *ses_copy_cross_entropy(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias,
+                                   ses_tensor *copy, ses_tensor *tokens, ses_tensor *label)
 {
-    return ses_apply(t, &ses_op_linear_copy_cross_entropy, SES_IN(x, w, bias, label, copy, tokens), NULL);
+    return ses_apply(t, &ses_op_copy_cross_entropy, SES_IN(x, w, bias, label, copy, tokens), NULL);
 }
