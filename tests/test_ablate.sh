@@ -105,7 +105,7 @@ ok "the model of the other" test "$(score eval_mlm_loss "$tmp/from/more/job.json
 n=1
 for r in first-run more student; do
     n=$((n + 1))
-    sed "s/\"results\": {/&\"train_flops\": ${n}e15, \"train_price\": 0.$n,/" "$tmp/from/$r/job.json" >"$tmp/x" && cp "$tmp/x" "$tmp/from/$r/job.json"
+    sed "s/\(\"train_flops\": \)[0-9.e+]*/\1${n}e15/; s/\"results\": {/&\"train_price\": 0.$n,/" "$tmp/from/$r/job.json" >"$tmp/x" && cp "$tmp/x" "$tmp/from/$r/job.json"
 done
 ok "costs" exits 0 ablate -o "$tmp/from" --tasks odd,pairs
 ok "columns" out_has '^run  *pretraining .* FLOPs .* price '

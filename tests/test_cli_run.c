@@ -273,7 +273,7 @@ static bool reads_target(const char *dir, bool *lm)
     ses_model *m = ses_model_open(dir, dev, &(ses_model_options){ .check_only = true }, &e);
     bool reads = m && ses_model_reads_target(m);
     const ses_head *head = m ? m->class->head[0].head : NULL;
-    *lm = head == &ses_head_masked_lm || head == &ses_head_causal_lm;
+    *lm = head == &ses_head_masked_lm || head == &ses_head_causal_lm || head == &ses_head_copy_lm;
     CHECK_MSG(m, "%s", e.msg);
     ses_model_free(m);
     ses_device_free(dev);

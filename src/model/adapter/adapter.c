@@ -32,6 +32,7 @@ const ses_adapter_desc *ses_adapter_kind_named(const char *name, ses_err *e)
     ses_buf list = { 0 };
     for (size_t i = 0; i < SES_LEN(kinds); i++)
         if (!strcmp(kinds[i]->name, name)) return kinds[i];
+    if (!e) return NULL;
     list_kinds(&list, false);
     ses_fail(e, SES_EARG, "no kind of adapter is called \"%s\"; choose from %s",
              ses_quoted_of(name, strlen(name)).s, list.len ? list.data : "");
