@@ -55,6 +55,6 @@ reaches()
 # A, B: the folders A/out and B/out have the same files with the same bytes, except for times.
 same_folder()
 {
-    diff -r -x .lock -x runs -x times.jsonl -x report.html -x train_results.json -x all_results.json \
+    diff -r -I '^| \(time\|energy\|price\) |' -x .lock -x runs -x times.jsonl -x report.html -x train_results.json -x all_results.json \
         ${ignored+-x "$ignored"} "$tmp/$1/out" "$tmp/$2/out" >"$tmp/diff" || { head -5 "$tmp/diff"; return 1; }
 }
