@@ -112,6 +112,7 @@ that "--ensemble with a task file and no other model" 'refuses 2 "unexpected\|do
 that "two files" 'refuses 2 "a task file takes one" a b --task $data/choice.json'
 that "a task file that does not exist" 'refuses 3 "none.json" x.tsv --task "$tmp/none.json"'
 echo '{"task": "t"}' >"$tmp/t.json"
+that "no documents" 'refuses 3 "documents of task copa (give FILE after the model, or the folder with test.tsv): test.tsv: No such file" --task tasks/copa.json --shots 0'
 that "a missing field" 'refuses 3 "t.json: the field \"output_type\" is missing; fields are task, output_type, test_split, " $data/choice.tsv --task "$tmp/t.json"'
 task '"doc_to_targets": "x"'
 that "an unknown field" 'refuses 3 "t.json: unknown field \"doc_to_targets\"" $data/choice.tsv --task "$tmp/t.json"'

@@ -70,6 +70,12 @@ ok "a classifier" grep -q BertForSequenceClassification "$tmp/pet/config.json"
 ok "learned" above "$(score eval_accuracy "$tmp/pet/all_results.json")" 0.95
 ok "without patterns" test ! -e "$tmp/pet/patterns.json"
 ok "members are gone" test ! -e "$tmp/pet/.sesame-members"
+# The final model learns scores: texts with one best label are enough.
+awk 'NR == 1 || NR % 2 == 0' "$tmp/more.tsv" >"$tmp/one-label.tsv"
+# shellcheck disable=SC2086
+ok "PET, texts of one label" exits 0 "$sesame" finetune $few --method pet --patterns "$tmp/patterns.json" \
+    --unlabeled "$tmp/one-label.tsv" --repetitions 1 --member-steps 6 --epochs 1 -o "$tmp/pet-one"
+ok "they have one label" test "$("$sesame" predict "$tmp/pet" "$tmp/one-label.tsv" | grep -o '"label": "[a-z]*"' | sort -u | wc -l)" -eq 1
 ok "eval" exits 0 "$sesame" eval "$tmp/pet" "$tmp/dev.tsv" --json
 ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/pet/eval_results.json")"
 # shellcheck disable=SC2086

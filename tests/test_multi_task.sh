@@ -118,6 +118,8 @@ two="--train $tmp/train.tsv --task classify --train $tmp/tags --task tag"
     bad "a task without data" 2 '--train FILE is required' --task classify
     bad "tasks before their data" 2 '--task is given twice for one --train; the options of a --train follow it' \
         --task classify --train "$tmp/train.tsv" --task tag --train "$tmp/tags"
+    bad "no task of the second" 2 'data set 2 (.*tags) has no task: set the option task after its train' \
+        --train "$tmp/train.tsv" --task classify --train "$tmp/tags"
     bad "twice in the second" 2 '--task is given twice for one --train' $two --task answer
     bad "alpha" 2 '--mix-alpha' $two --mix-alpha 1.5
     bad "alpha of one data set" 2 'mix-alpha mixes several data sets: repeat train' --train "$tmp/train.tsv" --task classify --mix-alpha 0.5

@@ -115,6 +115,11 @@ gives 0 prune "$tmp/lora" --heads 0.3 --data "$tmp/three.tsv" -o "$tmp/merged" #
 that 'an adapter is merged' '[ -e "$tmp/merged/model.safetensors" ] && [ ! -e "$tmp/merged/adapter_config.json" ]'
 gives 0 eval "$tmp/merged" "$tmp/three.tsv"
 
+# an adapter that cannot be merged
+gives 0 finetune --model "$tmp/bert-classify" --task classify --train "$tmp/three.tsv" --epochs 1 --adapter prefix --virtual-tokens 2 --output "$tmp/prefix"
+gives 3 prune "$tmp/prefix" --heads 0.3 --data "$tmp/three.tsv" -o "$tmp/x"
+err_has "cannot be merged into them: prune the adapter's base model"
+
 # bad input
 gives 2 prune "$tmp/bert-classify" --heads 1 --data "$tmp/labels.tsv" -o "$tmp/x"
 err_has 'would remove everything'

@@ -17,6 +17,7 @@
 #include "train/train_folder.h"
 #include "train/train_options.h"
 #include "train/training_events.h"
+#include "tune/few_shot/few_shot.h"
 #include "tune/multi/mixture.h"
 
 #include <inttypes.h>
@@ -239,7 +240,8 @@ bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e)
     f->eval_rows = o->eval_examples;
     if (o->train) f->train_rows = f->own_train = ses_data_open(&f->spec, o->train, NULL, e);
     if (!f->train_rows || !draw_train(f, e)) return false;
-    if (!ses_examples_check_learnable(f->train_rows, e)) return ses_wrap(e, "%s", f->train_name);
+    bool soft = o->task.few_shot && o->task.few_shot->soft; /* texts with one best label differ in scores */
+    if (!soft && !ses_examples_check_learnable(f->train_rows, e)) return ses_wrap(e, "%s", f->train_name);
     if (!ses_finetune_match_labels(f, e)) return false;
     if (f->eval_rows && f->task->has_label_names &&
         !ses_examples_align_labels(f->eval_rows, f->train_rows, e))

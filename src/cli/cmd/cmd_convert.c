@@ -378,7 +378,6 @@ static bool convert(convert_job *j, ses_device *dev, int dtype, bool strict, ses
     return check_rounding(j, e) && save(j, e) && copy_other_files(j, e) && list_files(j, e);
 }
 
-/* o: of quantize; NULL: none. */
 /* --exit-rule: the rule fits the model and is part of its config. */
 static bool store_rule(const convert_job *j, const char *rule, ses_err *e)
 {
@@ -387,6 +386,7 @@ static bool store_rule(const convert_job *j, const char *rule, ses_err *e)
            ses_exit_rule_store(j->out.dir, rule, e);
 }
 
+/* o: of quantize; NULL: none. */
 static bool run_job(ses_call *c, const args *a, const ses_convert_options *o, ses_err *e)
 {
     convert_job j = {

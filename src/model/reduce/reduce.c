@@ -130,10 +130,15 @@ static bool check_rows(const ses_reduction *r, const ses_model *m, ses_err *e)
 bool ses_reduction_check(const ses_reduction *r, const ses_model *m, ses_err *e)
 {
     const char *unmerged = ses_adapter_unmerged(m->adapter);
-    if (unmerged || ses_adapter_is_new(m->adapter))
+    if (unmerged)
         return ses_fail(e, SES_EUNSUPPORTED,
-                        "%s is not part of the weights: merge the adapter into a model, or prune its base",
-                        unmerged ? unmerged : "a trained adapter");
+                        "%s is not part of the weights and cannot be merged into them: prune the adapter's "
+                        "base model, and train an adapter of the result",
+                        unmerged);
+    if (ses_adapter_is_new(m->adapter))
+        return ses_fail(
+            e, SES_EUNSUPPORTED,
+            "a trained adapter is not part of the weights: merge it into a model, or prune its base");
     if (ses_json_len(ses_json_get(m->config, "sesame_low_rank")))
         return ses_fail(e, SES_EUNSUPPORTED,
                         "the weights are factorized (\"sesame_low_rank\"): remove parts before that");

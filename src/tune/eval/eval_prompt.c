@@ -245,6 +245,9 @@ static bool open_docs(ses_prompts *p, const ses_prompt_options *o, size_t limit,
     char *path = own ? split_path(o->file, split, e) : ses_strdup(o->file, e);
     p->docs = path ? ses_docs_open(path, &t->data, limit, e) : NULL;
     ses_free(path);
+    if (!p->docs && own)
+        ses_wrap(e, "documents of task %s (give FILE after the model, or the folder with %s)", t->name,
+                 split);
     return p->docs && check_templates(t, p->docs, e);
 }
 

@@ -42,6 +42,11 @@ bool ses_further_sets_read(ses_further_sets *out, const ses_opt_list *list, ses_
         snprintf(from, sizeof from, "--%s of data set %zu", o.name, out->n + 1);
         if (!ses_opt_set(&o, &out->item[out->n - 1], from, list->item[i + 1], e)) return false;
     }
+    for (size_t i = 0; i < out->n; i++)
+        if (!out->item[i].data.task)
+            return ses_fail(e, SES_EUSAGE,
+                            "data set %zu (%s) has no task: set the option task after its train", i + 2,
+                            out->item[i].train);
     return true;
 }
 

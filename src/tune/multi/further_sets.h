@@ -13,7 +13,7 @@ typedef struct ses_further_sets {
 } ses_further_sets;
 
 /* Reads a list of names and values in turn: "train", "b.tsv", "task", "rte", ...; each "train" begins a data
- * set. Free with ses_further_sets_free, also on failure. */
+ * set, which needs a task. Free with ses_further_sets_free, also on failure. */
 bool ses_further_sets_read(ses_further_sets *out, const ses_opt_list *list, ses_err *e);
 /* Fails if the option mix-alpha is set for a single data set; alpha: its value, 1 if it is not set. */
 bool ses_further_sets_check_alpha(const ses_further_sets *s, double alpha, ses_err *e);
