@@ -119,7 +119,7 @@ static bool has_head(const ses_model *m, const ses_head *h)
 static bool predicts_tokens(const ses_model *m)
 {
     return has_head(m, &ses_head_masked_lm) || has_head(m, &ses_head_causal_lm) ||
-           has_head(m, &ses_head_seq2seq_lm);
+           has_head(m, &ses_head_copy_lm) || has_head(m, &ses_head_seq2seq_lm);
 }
 
 static bool check_applies(const ses_model *m, bool applies, bool is_set, const char *name, ses_err *e)

@@ -58,6 +58,7 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
     for (size_t i = 0; i < SES_LEN(encoders); i++) names[i] = encoders[i]->name;
     if (!ses_config_name(config, "encoder", names, SES_LEN(names), &encoder, e)) return false;
     c->tagger.encoder = (int64_t)encoder;
+    if (!c->vocab) return ses_fail(e, SES_EFORMAT, "\"vocab_size\" is missing, expected at least 1");
     if (!c->embed.char_width != !c->embed.char_size)
         return ses_fail(e, SES_EFORMAT, "\"char_size\" and \"char_rnn_size\": expected both or none");
     if (c->tagger.late_width > c->embed.modal_width)
