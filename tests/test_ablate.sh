@@ -105,7 +105,7 @@ ok "the model of the other" test "$(score eval_mlm_loss "$tmp/from/more/job.json
 n=1
 for r in first-run more student; do
     n=$((n + 1))
-    sed "s/\"results\": {/&\"train_flops\": ${n}e15, \"train_price\": 0.$n,/" "$tmp/from/$r/job.json" >"$tmp/x" && cp "$tmp/x" "$tmp/from/$r/job.json"
+    sed "s/\"train_flops\": [^,]*/\"train_flops\": ${n}e15/; s/\"results\": {/&\"train_price\": 0.$n,/" "$tmp/from/$r/job.json" >"$tmp/x" && cp "$tmp/x" "$tmp/from/$r/job.json"
 done
 ok "costs" exits 0 ablate -o "$tmp/from" --tasks odd,pairs
 ok "columns" out_has '^run  *pretraining .* FLOPs .* price '
@@ -152,6 +152,23 @@ sed -i 's/"steps": 3}/"steps": 300}/' "$tmp/recipe.json"
 rm -r "$tmp/part/short,tasks/odd,seed=2"
 ok "a lost job" exits 0 ablate -o "$tmp/part" --tasks odd,f1
 ok "runs again" err_has '^14 jobs: 13 finished before, 1 left'
+
+# A model that is made again for some of its tasks: the others do not keep the scores of the old one.
+recipe "{$common, $tasks, \"runs\": {\"a\": {}, \"later\": {\"pretrain\": false, \"model\": \"a\"}}}"
+ok "two tasks" exits 0 ablate -o "$tmp/stale" --tasks odd,pairs --seeds 1
+sed -i 's/"steps": 4/"steps": 5/' "$tmp/recipe.json"
+ok "the model again, one task" exits 0 ablate -o "$tmp/stale" --tasks pairs --seeds 1 --only a --overwrite
+ok "a plan" exits 0 ablate -o "$tmp/stale" --tasks odd,pairs --seeds 1 --plan
+ok "removes nothing" test -s "$tmp/stale/later,tasks/pairs/job.json"
+ok "the other tasks" exits 0 ablate -o "$tmp/stale" --tasks odd,pairs --seeds 1
+ok "run again" err_has '^5 jobs: 2 finished before, 3 left'
+ok "once" exits 0 ablate -o "$tmp/stale" --tasks odd,pairs --seeds 1
+ok "then they stay" err_has '^5 jobs: 5 finished before, 0 left'
+# A job that ended before its log began is no folder of others.
+rm "$tmp/stale/a,tasks/pairs/"*
+echo '{}' >"$tmp/stale/a,tasks/pairs/start.json"
+ok "a job without a log" exits 0 ablate -o "$tmp/stale" --tasks odd,pairs --seeds 1
+ok "runs again" err_has '^5 jobs: 4 finished before, 1 left'
 
 # A failed job is reported and does not stop the others.
 recipe "{$common, $tasks, \"runs\": {\"good\": {}, \"bad\": {\"objective\": \"tea\"}}}"
