@@ -164,7 +164,7 @@ ok "the other tasks" exits 0 ablate -o "$tmp/stale" --tasks odd,pairs --seeds 1
 ok "run again" err_has '^5 jobs: 2 finished before, 3 left'
 ok "once" exits 0 ablate -o "$tmp/stale" --tasks odd,pairs --seeds 1
 ok "then they stay" err_has '^5 jobs: 5 finished before, 0 left'
-# A job that ended before its log began is no folder of others.
+# A job that ended before its log began has a folder of its own, too.
 rm "$tmp/stale/a,tasks/pairs/"*
 echo '{}' >"$tmp/stale/a,tasks/pairs/start.json"
 ok "a job without a log" exits 0 ablate -o "$tmp/stale" --tasks odd,pairs --seeds 1
@@ -180,9 +180,19 @@ ok "the other row" out_has '^good  *[0-9]'
 sed -i 's/"tea"/"clm"/' "$tmp/recipe.json"
 ok "corrected" exits 0 ablate -o "$tmp/f" --tasks pairs
 ok "only what failed" err_has '^4 jobs: 2 finished before, 2 left'
+ok "an axis without intervals" test -z "$(grep -o ">100<" "$tmp/f/ablate.svg")"
 recipe "{$common, \"runs\": {\"a\": {}}, \"tasks\": {\"x\": {\"task\": \"blimp\", \"data\": \"$tmp/pairs.tsv\", \"score\": \"bleu\"}}}"
 ok "no such score" exits 1 ablate -o "$tmp/g"
 ok "is named" err_has 'no score "bleu" among the results: accuracy, pairs_accuracy'
+
+recipe "{$common, \"scores\": [\"mlm_acuracy\"], \"runs\": {\"a\": {}}}"
+ok "a misspelled score" exits 0 ablate -o "$tmp/h"
+ok "is noted" out_has 'No run has the score "mlm_acuracy"'
+# Failures reach runs that start from a failed one, and their tasks.
+recipe "{$common, $tasks, \"runs\": {\"a\": {\"objective\": \"tea\"}, \"b\": {\"preset\": null, \"set\": null, \"model\": \"a\"}}}"
+ok "a chain" exits 1 ablate -o "$tmp/chain" --tasks pairs
+ok "all fail" err_has '^sesame: 4 of 4 jobs failed'
+ok "in the table" out_has '^b  *failed$'
 
 # Refusals, before anything runs.
 refuses() { recipe "$1"; ok "$1" exits "$2" ablate -o "$tmp/none"; ok "$1: $3" err_has "$3"; ok "nothing was made" test ! -e "$tmp/none"; }
@@ -201,6 +211,10 @@ refuses "{$common, \"runs\": {\"a\": {}}, \"tasks\": {\"x\": {\"task\": \"clasif
 refuses "{$common, \"runs\": {\"a\": {}}, \"tasks\": {\"x\": {\"task\": \"blimp\"}}}" 3 'expected "data"'
 refuses "{$common, \"runs\": {\"a\": {}}, \"tasks\": {\"x\": {\"command\": \"serve\"}}}" 3 'expected finetune, eval or perplexity'
 refuses "{$common, \"runs\": {\"a\": {\"tune\": {\"epoch\": 1}}}, \"tasks\": {\"x\": {\"task\": \"classify\", \"train\": \"$tmp/odd.tsv\"}}}" 3 "run \"a\": \"tune\": sesame finetune has no option \"epoch\"; did you mean 'epochs'"
+refuses "{$common, \"runs\": {\"a\": {}}, \"tasks\": {\"x|y\": {\"task\": \"blimp\", \"data\": \"$tmp/pairs.tsv\"}}}" 3 'not a name of a task'
+for r in '"mlm_loss"' '{"a": "mlm_loss"}' '[1]' '["a|b"]' '["1","2","3","4","5","6","7","8","9","10","11","12","13"]'; do
+    refuses "{$common, \"runs\": {\"a\": {}}, \"scores\": $r}" 3 '"scores": expected an array of at most 12 names'
+done
 refuses "{$common, \"runs\": {\"a\": {}}, \"seeds\": 0}" 3 '"seeds": expected a number from 1'
 refuses "{$common, \"runs\": {\"a\": {}}, \"published\": {\"b\": {}}}" 3 '"published": no run is named "b"'
 refuses "{$common, \"runs\": {\"a\": {}}, \"mean\": [\"x\"]}" 3 '"mean": "x" is not a name in "tasks"'

@@ -145,14 +145,16 @@ static void show(workshop *x, const ses_ablate_job *j)
         fprintf(stderr, "pretrained in %s\n", ses_elapsed_text(time, j->seconds));
 }
 
-/* Tasks of a model that was not made. */
-static void fail_tasks(workshop *x, const ses_ablate_job *pretraining)
+/* Tasks of models that were not made, and runs that start from these models. A job comes after the one that
+ * makes its model. */
+static void fail_tasks(workshop *x)
 {
     for (size_t i = 0; i < x->s->n_jobs; i++) {
         ses_ablate_job *j = &x->s->job[i];
-        if (j->after == SIZE_MAX || &x->s->job[j->after] != pretraining || j->state != SES_JOB_OPEN) continue;
+        if (j->after == SIZE_MAX || x->s->job[j->after].state != SES_JOB_FAILED || j->state != SES_JOB_OPEN)
+            continue;
         j->state = SES_JOB_FAILED;
-        snprintf(j->reason, sizeof j->reason, "its pretraining failed");
+        snprintf(j->reason, sizeof j->reason, "the pretraining of its model failed");
         x->done++;
     }
 }
@@ -181,7 +183,7 @@ static bool end(void *ctx, size_t job, int status, bool stopping, int *pid, ses_
     }
     ses_free(log);
     show(x, j);
-    if (j->state == SES_JOB_FAILED) fail_tasks(x, j);
+    if (j->state == SES_JOB_FAILED) fail_tasks(x);
     return true;
 }
 

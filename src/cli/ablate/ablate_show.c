@@ -216,6 +216,21 @@ static int64_t most_at_once(const ses_ablate *s)
     return most;
 }
 
+/* Names in "scores" that no finished run has: perhaps misspelled. */
+static void put_missing_scores(const ses_ablate *s, ses_report *r)
+{
+    for (size_t k = 0; k < s->n_columns; k++) {
+        size_t finished = 0, found = 0;
+        for (size_t i = 0; i < s->n_jobs; i++)
+            finished += s->job[i].task == SIZE_MAX && s->job[i].state == SES_JOB_DONE;
+        for (size_t i = 0; i < s->n_runs; i++) found += ses_ablate_cell_at(s, i, k)->n;
+        if (s->column[k].kind == SES_COLUMN_SCORE && finished && !found)
+            ses_report_note(
+                r, "No run has the score \"%s\": all_results.json of a run has the names, as eval_...",
+                s->column[k].name);
+    }
+}
+
 static void put_notes(const ses_ablate *s, ses_report *r)
 {
     bool tunes = false;
@@ -239,6 +254,7 @@ static void put_notes(const ses_ablate *s, ses_report *r)
                         "energy contains that of the others.",
                         most_at_once(s));
     if (s->source) ses_report_note(r, "Published numbers: %s", s->source);
+    put_missing_scores(s, r);
     put_failures(s, r);
 }
 
