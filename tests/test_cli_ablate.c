@@ -2,7 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/file.h"
 #include "check.h"
-#include "cli/ablate/ablate_compare.h"
+#include "cli/ablate/ablate_show.h"
 #include "cli/jobs/job_queue.h"
 #include "cli/train/train_monitor.h"
 
@@ -127,6 +127,15 @@ static void test_cells(void)
           c.pair[1].order == SES_ORDER_DIFFERS);
     CHECK(is_near(c.pair[2].own.high, 7.906675157039685) && c.pair[2].order == SES_ORDER_SAME);
     CHECK(!strcmp(c.verdict, "differs: c above b (p = 0.0032)"));
+    char text[80];
+    CHECK(!strcmp(ses_ablate_cell_text(s, 1, 0, "+-", text, sizeof text), "58.50 +-3.29"));
+    for (size_t i = 6; i < 8; i++) { /* two seeds of b */
+        ses_json_free(s->job[i].record), s->job[i].record = NULL;
+        s->job[i].state = SES_JOB_FAILED;
+    }
+    s->n_columns = 0;
+    CHECK(ses_ablate_fill(s, &f.e));
+    CHECK(!strcmp(ses_ablate_cell_text(s, 1, 0, "+-", text, sizeof text), "58.00 (2 failed)"));
     ses_ablate_free(s);
 }
 

@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 /* ---- numbers ---- */
 
@@ -43,6 +44,8 @@ const char *ses_ablate_cell_text(const ses_ablate *s, size_t run, size_t column,
         snprintf(buf, size, "%.*f", digits, c->scale * x->interval.mean);
     else
         snprintf(buf, size, "%.*f %s%.*f", digits, c->scale * x->interval.mean, sign, digits, half);
+    size_t used = strlen(buf), failed = x->n ? count_failed(s, run, c) : 0;
+    if (failed) snprintf(buf + used, size - used, " (%zu failed)", failed); /* the mean lacks them */
     return buf;
 }
 
