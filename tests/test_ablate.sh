@@ -105,7 +105,7 @@ ok "the model of the other" test "$(score eval_mlm_loss "$tmp/from/more/job.json
 n=1
 for r in first-run more student; do
     n=$((n + 1))
-    sed "s/\(\"train_flops\": \)[0-9.e+]*/\1${n}e15/; s/\"results\": {/&\"train_price\": 0.$n,/" "$tmp/from/$r/job.json" >"$tmp/x" && cp "$tmp/x" "$tmp/from/$r/job.json"
+    sed "s/\"train_flops\": [^,]*/\"train_flops\": ${n}e15/; s/\"results\": {/&\"train_price\": 0.$n,/" "$tmp/from/$r/job.json" >"$tmp/x" && cp "$tmp/x" "$tmp/from/$r/job.json"
 done
 ok "costs" exits 0 ablate -o "$tmp/from" --tasks odd,pairs
 ok "columns" out_has '^run  *pretraining .* FLOPs .* price '
@@ -153,6 +153,23 @@ rm -r "$tmp/part/short,tasks/odd,seed=2"
 ok "a lost job" exits 0 ablate -o "$tmp/part" --tasks odd,f1
 ok "runs again" err_has '^14 jobs: 13 finished before, 1 left'
 
+# A model that is made again for some of its tasks: the others do not keep the scores of the old one.
+recipe "{$common, $tasks, \"runs\": {\"a\": {}, \"later\": {\"pretrain\": false, \"model\": \"a\"}}}"
+ok "two tasks" exits 0 ablate -o "$tmp/stale" --tasks odd,pairs --seeds 1
+sed -i 's/"steps": 4/"steps": 5/' "$tmp/recipe.json"
+ok "the model again, one task" exits 0 ablate -o "$tmp/stale" --tasks pairs --seeds 1 --only a --overwrite
+ok "a plan" exits 0 ablate -o "$tmp/stale" --tasks odd,pairs --seeds 1 --plan
+ok "removes nothing" test -s "$tmp/stale/later,tasks/pairs/job.json"
+ok "the other tasks" exits 0 ablate -o "$tmp/stale" --tasks odd,pairs --seeds 1
+ok "run again" err_has '^5 jobs: 2 finished before, 3 left'
+ok "once" exits 0 ablate -o "$tmp/stale" --tasks odd,pairs --seeds 1
+ok "then they stay" err_has '^5 jobs: 5 finished before, 0 left'
+# A job that ended before its log began has a folder of its own, too.
+rm "$tmp/stale/a,tasks/pairs/"*
+echo '{}' >"$tmp/stale/a,tasks/pairs/start.json"
+ok "a job without a log" exits 0 ablate -o "$tmp/stale" --tasks odd,pairs --seeds 1
+ok "runs again" err_has '^5 jobs: 4 finished before, 1 left'
+
 # A failed job is reported and does not stop the others.
 recipe "{$common, $tasks, \"runs\": {\"good\": {}, \"bad\": {\"objective\": \"tea\"}}}"
 ok "one fails" exits 1 ablate -o "$tmp/f" --tasks pairs
@@ -163,9 +180,19 @@ ok "the other row" out_has '^good  *[0-9]'
 sed -i 's/"tea"/"clm"/' "$tmp/recipe.json"
 ok "corrected" exits 0 ablate -o "$tmp/f" --tasks pairs
 ok "only what failed" err_has '^4 jobs: 2 finished before, 2 left'
+ok "an axis without intervals" test -z "$(grep -o ">100<" "$tmp/f/ablate.svg")"
 recipe "{$common, \"runs\": {\"a\": {}}, \"tasks\": {\"x\": {\"task\": \"blimp\", \"data\": \"$tmp/pairs.tsv\", \"score\": \"bleu\"}}}"
 ok "no such score" exits 1 ablate -o "$tmp/g"
 ok "is named" err_has 'no score "bleu" among the results: accuracy, pairs_accuracy'
+
+recipe "{$common, \"scores\": [\"mlm_acuracy\"], \"runs\": {\"a\": {}}}"
+ok "a misspelled score" exits 0 ablate -o "$tmp/h"
+ok "is noted" out_has 'No run has the score "mlm_acuracy"'
+# Failures reach runs that start from a failed one, and their tasks.
+recipe "{$common, $tasks, \"runs\": {\"a\": {\"objective\": \"tea\"}, \"b\": {\"preset\": null, \"set\": null, \"model\": \"a\"}}}"
+ok "a chain" exits 1 ablate -o "$tmp/chain" --tasks pairs
+ok "all fail" err_has '^sesame: 4 of 4 jobs failed'
+ok "in the table" out_has '^b  *failed$'
 
 # Refusals, before anything runs.
 refuses() { recipe "$1"; ok "$1" exits "$2" ablate -o "$tmp/none"; ok "$1: $3" err_has "$3"; ok "nothing was made" test ! -e "$tmp/none"; }
@@ -184,6 +211,10 @@ refuses "{$common, \"runs\": {\"a\": {}}, \"tasks\": {\"x\": {\"task\": \"clasif
 refuses "{$common, \"runs\": {\"a\": {}}, \"tasks\": {\"x\": {\"task\": \"blimp\"}}}" 3 'expected "data"'
 refuses "{$common, \"runs\": {\"a\": {}}, \"tasks\": {\"x\": {\"command\": \"serve\"}}}" 3 'expected finetune, eval or perplexity'
 refuses "{$common, \"runs\": {\"a\": {\"tune\": {\"epoch\": 1}}}, \"tasks\": {\"x\": {\"task\": \"classify\", \"train\": \"$tmp/odd.tsv\"}}}" 3 "run \"a\": \"tune\": sesame finetune has no option \"epoch\"; did you mean 'epochs'"
+refuses "{$common, \"runs\": {\"a\": {}}, \"tasks\": {\"x|y\": {\"task\": \"blimp\", \"data\": \"$tmp/pairs.tsv\"}}}" 3 'not a name of a task'
+for r in '"mlm_loss"' '{"a": "mlm_loss"}' '[1]' '["a|b"]' '["1","2","3","4","5","6","7","8","9","10","11","12","13"]'; do
+    refuses "{$common, \"runs\": {\"a\": {}}, \"scores\": $r}" 3 '"scores": expected an array of at most 12 names'
+done
 refuses "{$common, \"runs\": {\"a\": {}}, \"seeds\": 0}" 3 '"seeds": expected a number from 1'
 refuses "{$common, \"runs\": {\"a\": {}}, \"published\": {\"b\": {}}}" 3 '"published": no run is named "b"'
 refuses "{$common, \"runs\": {\"a\": {}}, \"mean\": [\"x\"]}" 3 '"mean": "x" is not a name in "tasks"'

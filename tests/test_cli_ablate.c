@@ -1,10 +1,15 @@
 /* Recipes of ablation studies as jobs, and tables of their results against SciPy 1.17. */
+#define _POSIX_C_SOURCE 200809L
 #include "base/file.h"
 #include "check.h"
-#include "cli/ablate/ablate_compare.h"
+#include "cli/ablate/ablate_show.h"
+#include "cli/jobs/job_queue.h"
+#include "cli/train/train_monitor.h"
 
 #include <math.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static bool is_near(double got, double want)
@@ -122,6 +127,15 @@ static void test_cells(void)
           c.pair[1].order == SES_ORDER_DIFFERS);
     CHECK(is_near(c.pair[2].own.high, 7.906675157039685) && c.pair[2].order == SES_ORDER_SAME);
     CHECK(!strcmp(c.verdict, "differs: c above b (p = 0.0032)"));
+    char text[80];
+    CHECK(!strcmp(ses_ablate_cell_text(s, 1, 0, "+-", text, sizeof text), "58.50 +-3.29"));
+    for (size_t i = 6; i < 8; i++) { /* two seeds of b */
+        ses_json_free(s->job[i].record), s->job[i].record = NULL;
+        s->job[i].state = SES_JOB_FAILED;
+    }
+    s->n_columns = 0;
+    CHECK(ses_ablate_fill(s, &f.e));
+    CHECK(!strcmp(ses_ablate_cell_text(s, 1, 0, "+-", text, sizeof text), "58.00 (2 failed)"));
     ses_ablate_free(s);
 }
 
@@ -171,8 +185,55 @@ static void test_median(void)
           !ses_ablate_lower_is_better("accuracy"));
 }
 
+/* ---- the queue ---- */
+
+typedef struct one_job {
+    bool started, ended, stopping;
+} one_job;
+
+/* After the job has started: it ends, and a signal comes before the queue sees its end. */
+static size_t next_job(void *ctx)
+{
+    one_job *x = ctx;
+    if (!x->started) return 0;
+    siginfo_t info;
+    waitid(P_ALL, 0, &info, WEXITED | WNOWAIT);
+    ses_train_monitor_set_signal(SIGINT);
+    return SIZE_MAX;
+}
+
+static bool start_job(void *ctx, size_t job, int *pid, ses_err *e)
+{
+    (void)job, (void)e;
+    ((one_job *)ctx)->started = true;
+    *pid = (int)fork();
+    if (!*pid) _exit(1);
+    return *pid > 0;
+}
+
+static bool end_job(void *ctx, size_t job, int status, bool stopping, int *pid, ses_err *e)
+{
+    (void)job, (void)status, (void)e;
+    *pid = 0;
+    *(one_job *)ctx = (one_job){ true, true, stopping };
+    return true;
+}
+
+/* Ctrl-C ends the children, too: they have not failed. */
+static void test_stopped_job(void)
+{
+    static const ses_job_calls calls = { next_job, start_job, end_job, NULL };
+    one_job x = { 0 };
+    ses_err e = { 0 };
+    bool stopped = false;
+    CHECK(ses_job_queue_run(&calls, &x, 2, &stopped, &e) && stopped);
+    CHECK(x.ended && x.stopping);
+    ses_train_monitor_set_signal(0);
+}
+
 int main(void)
 {
+    test_stopped_job();
     test_plan();
     test_cells();
     test_models();

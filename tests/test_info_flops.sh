@@ -21,13 +21,15 @@ ok "a folder" exits 0 "$sesame" info tests/golden/bert-classify --flops
 ok "its class" out_has '^Model .*(BertForSequenceClassification)'
 ok "its FLOPs" out_has '^Forward .* FLOPs per text of 24 tokens, .* per token'
 ok "the parts" out_has 'attention  *[0-9.]*e[0-9]*  *[0-9.]* %'
-ok "training" out_has '^Training .* 1 updates of 1 texts, 2 forward passes each'
+ok "training" out_has '^Training .* 1 update of 1 text, 2 forward passes each'
 ok "a config" exits 0 "$sesame" info tests/golden/t5-v1.1/config.json --flops --length 8 --target-length 4
 ok "too long" exits 2 "$sesame" info tests/golden/bert-classify --flops --length 25
 ok "the reason" err_has "exceeds the model's maximum of 24"
 ok "neither model nor preset" exits 2 "$sesame" info "$tmp/nowhere" --flops
 ok "its name" err_has nowhere
 ok "a class of another model" exits 3 "$sesame" info bert-base --flops --class GPT2LMHeadModel
+ok "an option of --flops alone" exits 2 "$sesame" info tests/golden/bert-classify --length 8
+ok "what to do" err_has 'options of --flops: add it'
 ok "without --flops" exits 0 "$sesame" info tests/golden/bert-classify --json
 ok "per token" out_has '"flops_per_token": [0-9.]*'
 

@@ -77,6 +77,7 @@ typedef struct ses_ablate_job {
     char reason[300];     /* why it failed */
     double start;         /* seconds, of the clock */
     double seconds;       /* time of the command */
+    int64_t model_time;   /* when the model it starts from was finished, in microseconds; 0: unknown */
     ses_json_doc *record; /* job.json; NULL: not finished */
 } ses_ablate_job;
 
@@ -166,17 +167,20 @@ const char *ses_ablate_job_name(const ses_ablate *s, const ses_ablate_job *j, ch
 size_t ses_ablate_models_of(const ses_ablate *s, size_t run);
 /* Whether a text is the name or the model folder of a run with pretraining. */
 bool ses_ablate_is_model(const ses_ablate *s, const ses_ablate_run *a, const char *text);
+/* The folder of the model that a job starts from; NULL: its arguments name it, or it has none. */
+const char *ses_ablate_model_of(const ses_ablate *s, const ses_ablate_job *j);
 /* The task of a job; NULL: it is a pretraining run. */
 const ses_ablate_task *ses_ablate_task_of(const ses_ablate *s, const ses_ablate_job *j);
 
 /* ablate_results.c: files of jobs. */
-bool ses_ablate_read_job(ses_ablate *s, ses_ablate_job *j, ses_err *e); /* one that has finished before */
+/* One that has finished before. If the model it started from has been made again since, it is repeated. */
+bool ses_ablate_read_job(ses_ablate *s, ses_ablate_job *j, ses_err *e);
 /* One of a model that will be made again: its files are removed. */
 bool ses_ablate_reset_job(const ses_ablate *s, const ses_ablate_job *j, ses_err *e);
 bool ses_ablate_finish_job(ses_ablate *s, ses_ablate_job *j, ses_err *e); /* its command has succeeded */
-/* Before its command starts: whether its folder has a checkpoint of the same arguments, which are then saved
- * there. */
-bool ses_ablate_begin_job(const ses_ablate_job *j, bool *resume, ses_err *e);
+/* Before its command starts: whether its folder has a checkpoint of the same arguments and the same model,
+ * which are then saved there. */
+bool ses_ablate_begin_job(const ses_ablate *s, ses_ablate_job *j, bool *resume, ses_err *e);
 double ses_ablate_result(const ses_ablate_job *j, const char *key); /* NaN: none */
 /* The score of a task's job; NaN: none. */
 double ses_ablate_score(const ses_ablate *s, const ses_ablate_job *j);

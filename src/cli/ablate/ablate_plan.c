@@ -25,6 +25,11 @@ const char *ses_ablate_job_name(const ses_ablate *s, const ses_ablate_job *j, ch
     return buf;
 }
 
+const char *ses_ablate_model_of(const ses_ablate *s, const ses_ablate_job *j)
+{
+    return j->after != SIZE_MAX ? s->job[j->after].dir : j->task != SIZE_MAX ? s->run[j->run].dir : NULL;
+}
+
 /* ---- folders ---- */
 
 size_t ses_ablate_models_of(const ses_ablate *s, size_t run)

@@ -37,8 +37,8 @@ static bool put_intervals(const ses_ablate *s, size_t column, ses_report *r)
         x[i] = c->scale * m->mean;
         x[s->n_runs + i] = c->scale * m->low;
         x[2 * s->n_runs + i] = c->scale * m->high;
-        if (!c->lower_is_better)
-            x[2 * s->n_runs + i] = fmin(x[2 * s->n_runs + i], 100); /* no score is above it */
+        if (!c->lower_is_better && x[2 * s->n_runs + i] > 100) /* NaN: no interval */
+            x[2 * s->n_runs + i] = 100;                        /* no score is above it */
     }
     label_of(s, c, label, sizeof label);
     ses_report_intervals(r, label,

@@ -22,19 +22,13 @@ typedef struct workshop {
 
 /* ---- the command line of a job ---- */
 
-/* The folder of the model it starts from; NULL: its arguments name it, or it has none. */
-static const char *model_of(const ses_ablate *s, const ses_ablate_job *j)
-{
-    return j->after != SIZE_MAX ? s->job[j->after].dir : j->task != SIZE_MAX ? s->run[j->run].dir : NULL;
-}
-
 /* Adds a word; "{model}" in it, and in a pretraining run the name of the run it starts from, become the
  * folder of the model. */
 static bool put_word(ses_ablate *s, const ses_ablate_job *j, ses_ablate_words *w, const char *word,
                      bool *used, ses_err *e)
 {
     static const char variable[] = "{model}";
-    const char *model = model_of(s, j), *at = model ? strstr(word, variable) : NULL,
+    const char *model = ses_ablate_model_of(s, j), *at = model ? strstr(word, variable) : NULL,
                *equal = strchr(word, '=');
     size_t from = s->run[j->run].from, n = sizeof variable - 1;
     if (!at && equal && from != SIZE_MAX && j->task == SIZE_MAX &&
@@ -76,7 +70,7 @@ static bool put_command(ses_ablate *s, const ses_ablate_job *j, bool resume, ses
 {
     const ses_ablate_task *t = ses_ablate_task_of(s, j);
     const ses_command *c = t ? t->command : ses_command_find("pretrain");
-    const char *model = model_of(s, j), given[] = "--model=";
+    const char *model = ses_ablate_model_of(s, j), given[] = "--model=";
     bool trains = !t || t->tunes, used = false;
     bool ok = ses_ablate_add_word(s, w, "sesame", "", e) && ses_ablate_add_word(s, w, c->name, "", e);
     if (ok && model && c->has_model_operand) ok = ses_ablate_add_word(s, w, model, "", e);
@@ -124,7 +118,7 @@ static bool start(void *ctx, size_t job, int *pid, ses_err *e)
     bool resume = false;
     char *log = file_of(j, SES_ABLATE_LOG, e),
          *out = t && !t->tunes ? file_of(j, SES_ABLATE_OUTPUT, e) : NULL;
-    bool ok = log && ses_ablate_begin_job(j, &resume, e) && put_command(x->s, j, resume, &w, e);
+    bool ok = log && ses_ablate_begin_job(x->s, j, &resume, e) && put_command(x->s, j, resume, &w, e);
     if (ok && !resume) ok = ses_file_remove(log, e);
     j->state = SES_JOB_STARTED;
     j->start = ses_seconds();
@@ -151,14 +145,16 @@ static void show(workshop *x, const ses_ablate_job *j)
         fprintf(stderr, "pretrained in %s\n", ses_elapsed_text(time, j->seconds));
 }
 
-/* Tasks of a model that was not made. */
-static void fail_tasks(workshop *x, const ses_ablate_job *pretraining)
+/* Tasks of models that were not made, and runs that start from these models. A job comes after the one that
+ * makes its model. */
+static void fail_tasks(workshop *x)
 {
     for (size_t i = 0; i < x->s->n_jobs; i++) {
         ses_ablate_job *j = &x->s->job[i];
-        if (j->after == SIZE_MAX || &x->s->job[j->after] != pretraining || j->state != SES_JOB_OPEN) continue;
+        if (j->after == SIZE_MAX || x->s->job[j->after].state != SES_JOB_FAILED || j->state != SES_JOB_OPEN)
+            continue;
         j->state = SES_JOB_FAILED;
-        snprintf(j->reason, sizeof j->reason, "its pretraining failed");
+        snprintf(j->reason, sizeof j->reason, "the pretraining of its model failed");
         x->done++;
     }
 }
@@ -187,7 +183,7 @@ static bool end(void *ctx, size_t job, int status, bool stopping, int *pid, ses_
     }
     ses_free(log);
     show(x, j);
-    if (j->state == SES_JOB_FAILED) fail_tasks(x, j);
+    if (j->state == SES_JOB_FAILED) fail_tasks(x);
     return true;
 }
 

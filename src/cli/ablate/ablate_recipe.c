@@ -177,14 +177,18 @@ static bool resolve_task(ses_ablate_task *t, const char *name, ses_err *e)
     return true;
 }
 
+/* '|' ends the heading of a column. */
+static bool is_column_name(const char *name) { return *name && !strpbrk(name, "|\n"); }
+
 static bool read_task(ses_ablate *s, const char *name, const ses_json *options, ses_err *e)
 {
     ses_ablate_task t = { .name = name, .options = options };
     const char *command = ses_json_string(ses_json_get(options, "command"), NULL);
     const ses_json *score = ses_json_get(options, "score");
     if (!is_object(options, "a task", e)) return false;
-    if (!*name || ses_list_has("mean|run", name))
-        return ses_fail(e, SES_EFORMAT, "not a name of a task: \"%s\"", name);
+    if (!is_column_name(name) || ses_list_has("mean|run", name))
+        return ses_fail(e, SES_EFORMAT,
+                        "not a name of a task: \"mean\", \"run\", an empty one, or '|' in it");
     if (!command) command = option_of(s, options, "train") ? "finetune" : "eval";
     t.command = ses_command_find(command);
     t.tunes = t.command && !strcmp(t.command->name, "finetune");
@@ -262,6 +266,20 @@ static bool read_seeds(const ses_json *v, const char *key, int64_t *out, size_t 
     return ok || ses_fail(e, SES_EFORMAT,
                           "\"%s\": expected a number from 1 to %d, or an array of different seeds from 0 on",
                           key, SES_ABLATE_SEEDS);
+}
+
+static bool check_scores(const ses_ablate *s, ses_err *e)
+{
+    bool ok = !s->scores ||
+              (ses_json_type_of(s->scores) == SES_JSON_ARRAY && ses_json_len(s->scores) <= SES_ABLATE_SCORES);
+    for (size_t i = 0; ok && i < ses_json_len(s->scores); i++) {
+        const char *name = ses_json_string(ses_json_at(s->scores, i), NULL);
+        ok = name && is_column_name(name) && find_task(s, name, strlen(name)) == s->n_tasks;
+    }
+    return ok || ses_fail(e, SES_EFORMAT,
+                          "\"scores\": expected an array of at most %d names of scores, none of them the "
+                          "name of a task",
+                          SES_ABLATE_SCORES);
 }
 
 static bool is_column(const ses_ablate *s, const char *name)
@@ -457,7 +475,7 @@ static bool read_all(ses_ablate *s, const ses_json *root, ses_err *e)
            (!seeds || read_seeds(seeds, "seeds", s->seed, &s->n_seeds, e)) &&
            (!pretrain_seeds ||
             read_seeds(pretrain_seeds, "pretrain-seeds", s->pretrain_seed, &s->n_pretrain_seeds, e)) &&
-           read_runs(s, runs, e) && read_tasks(s, ses_json_get(root, "tasks"), e) &&
+           read_runs(s, runs, e) && read_tasks(s, ses_json_get(root, "tasks"), e) && check_scores(s, e) &&
            read_mean(s, ses_json_get(root, "mean"), e) && check_published(s, e);
 }
 

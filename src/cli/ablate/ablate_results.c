@@ -9,8 +9,38 @@
 
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 enum { FILE_MAX = 1 << 26 };
+
+/* ---- times: a model that is made again has another one ---- */
+
+/* Members of job.json and start.json. */
+static const char FINISHED[] = "finished", MODEL_FINISHED[] = "model_finished";
+
+static int64_t now(void)
+{
+    struct timespec t;
+    return timespec_get(&t, TIME_UTC) ? (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000 : 0;
+}
+
+static int64_t time_in(const ses_json *object, const char *key)
+{
+    int64_t t;
+    return ses_json_int(ses_json_get(object, key), &t) ? t : 0;
+}
+
+/* When the model that a job starts from was finished; 0: unknown. */
+static int64_t model_time(const ses_ablate *s, const ses_ablate_job *j)
+{
+    const char *dir = ses_ablate_model_of(s, j);
+    char *path = dir ? ses_path_join(dir, SES_ABLATE_JOB, NULL) : NULL;
+    ses_json_doc *d = path && ses_path_exists(path) ? ses_json_load_object(path, FILE_MAX, NULL) : NULL;
+    int64_t t = d ? time_in(ses_json_root(d), FINISHED) : 0;
+    ses_json_free(d);
+    ses_free(path);
+    return t;
+}
 
 /* ---- earlier jobs ---- */
 
@@ -29,9 +59,12 @@ static bool check_foreign(const ses_ablate_job *j, ses_err *e)
 {
     bool empty = true;
     if (!ses_path_exists(j->dir)) return true;
-    char *log = ses_path_join(j->dir, SES_ABLATE_LOG, e);
-    bool own = log && ses_path_exists(log), ok = log && (own || ses_dir_is_empty(j->dir, ".lock", &empty, e));
+    char *log = ses_path_join(j->dir, SES_ABLATE_LOG, e),
+         *begun = log ? ses_path_join(j->dir, SES_ABLATE_START, e) : NULL; /* ended before its log began */
+    bool own = begun && (ses_path_exists(log) || ses_path_exists(begun)),
+         ok = begun && (own || ses_dir_is_empty(j->dir, ".lock", &empty, e));
     ses_free(log);
+    ses_free(begun);
     return ok && (own || empty ||
                   ses_fail(e, SES_EIO,
                            "%s: has files but no " SES_ABLATE_LOG " of a job: use another --output", j->dir));
@@ -57,6 +90,11 @@ bool ses_ablate_read_job(ses_ablate *s, ses_ablate_job *j, ses_err *e)
                       "finished with other options, see %s; use another --output, or --overwrite, which "
                       "repeats all jobs",
                       path);
+    int64_t made = ok && j->record ? model_time(s, j) : 0;
+    if (made && made != time_in(ses_json_root(j->record), MODEL_FINISHED)) {
+        ses_json_free(j->record), j->record = NULL;
+        ok = ses_ablate_reset_job(s, j, e);
+    }
     if (ok && j->record) {
         j->state = SES_JOB_DONE;
         j->was_done = true;
@@ -75,19 +113,22 @@ static void put_arguments(const ses_ablate_job *j, ses_json_writer *w)
     ses_json_end_array(w);
 }
 
-bool ses_ablate_begin_job(const ses_ablate_job *j, bool *resume, ses_err *e)
+bool ses_ablate_begin_job(const ses_ablate *s, ses_ablate_job *j, bool *resume, ses_err *e)
 {
     *resume = false;
     if (!ses_dir_make(j->dir, e)) return false;
+    j->model_time = model_time(s, j);
     char *path = ses_path_join(j->dir, SES_ABLATE_START, e);
     ses_json_doc *was = path && ses_path_exists(path) ? ses_json_load_object(path, FILE_MAX, NULL) : NULL;
-    if (was && same_arguments(j, ses_json_get(ses_json_root(was), "arguments")))
+    if (was && same_arguments(j, ses_json_get(ses_json_root(was), "arguments")) &&
+        time_in(ses_json_root(was), MODEL_FINISHED) == j->model_time)
         *resume = ses_checkpoint_any(j->dir);
     ses_json_free(was);
     ses_json_writer *w = path ? ses_json_writer_new(2, e) : NULL;
     if (w) {
         ses_json_begin_object(w);
         put_arguments(j, w);
+        ses_json_member_int(w, MODEL_FINISHED, j->model_time);
         ses_json_end_object(w);
     }
     ses_free(path);
@@ -131,6 +172,8 @@ static ses_json_doc *make_record(const ses_ablate *s, const ses_ablate_job *j, c
     if (!w) return NULL;
     ses_json_begin_object(w);
     put_arguments(j, w);
+    ses_json_member_int(w, FINISHED, now());
+    if (j->model_time) ses_json_member_int(w, MODEL_FINISHED, j->model_time);
     ses_json_member_real(w, "seconds", j->seconds);
     ses_json_member_int(w, "at_once", s->a->jobs); /* jobs that shared the machine */
     ses_json_member_object(w, "results");

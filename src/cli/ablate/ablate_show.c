@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 /* ---- numbers ---- */
 
@@ -43,6 +44,8 @@ const char *ses_ablate_cell_text(const ses_ablate *s, size_t run, size_t column,
         snprintf(buf, size, "%.*f", digits, c->scale * x->interval.mean);
     else
         snprintf(buf, size, "%.*f %s%.*f", digits, c->scale * x->interval.mean, sign, digits, half);
+    size_t used = strlen(buf), failed = x->n ? count_failed(s, run, c) : 0;
+    if (failed) snprintf(buf + used, size - used, " (%zu failed)", failed); /* the mean lacks them */
     return buf;
 }
 
@@ -216,6 +219,21 @@ static int64_t most_at_once(const ses_ablate *s)
     return most;
 }
 
+/* Names in "scores" that no finished run has: perhaps misspelled. */
+static void put_missing_scores(const ses_ablate *s, ses_report *r)
+{
+    for (size_t k = 0; k < s->n_columns; k++) {
+        size_t finished = 0, found = 0;
+        for (size_t i = 0; i < s->n_jobs; i++)
+            finished += s->job[i].task == SIZE_MAX && s->job[i].state == SES_JOB_DONE;
+        for (size_t i = 0; i < s->n_runs; i++) found += ses_ablate_cell_at(s, i, k)->n;
+        if (s->column[k].kind == SES_COLUMN_SCORE && finished && !found)
+            ses_report_note(
+                r, "No run has the score \"%s\": all_results.json of a run has the names, as eval_...",
+                s->column[k].name);
+    }
+}
+
 static void put_notes(const ses_ablate *s, ses_report *r)
 {
     bool tunes = false;
@@ -239,6 +257,7 @@ static void put_notes(const ses_ablate *s, ses_report *r)
                         "energy contains that of the others.",
                         most_at_once(s));
     if (s->source) ses_report_note(r, "Published numbers: %s", s->source);
+    put_missing_scores(s, r);
     put_failures(s, r);
 }
 

@@ -46,13 +46,10 @@ static void add_scores_of(ses_ablate *s, const ses_ablate_job *j)
 }
 
 /* "scores" of the recipe, or else without tasks the scores of the runs; then tasks and their mean. */
-static bool choose_columns(ses_ablate *s, ses_err *e)
+static void choose_columns(ses_ablate *s)
 {
-    for (size_t i = 0; i < ses_json_len(s->scores); i++) {
-        const char *name = ses_json_string(ses_json_at(s->scores, i), NULL);
-        if (!name) return ses_fail(e, SES_EFORMAT, "%s: \"scores\": expected names", s->path);
-        add_score(s, name);
-    }
+    for (size_t i = 0; i < ses_json_len(s->scores); i++)
+        add_score(s, ses_json_string(ses_json_at(s->scores, i), NULL));
     for (size_t i = 0; !s->scores && !s->n_tasks && i < s->n_jobs; i++)
         if (s->job[i].record) add_scores_of(s, &s->job[i]);
     for (size_t i = 0; i < s->n_tasks; i++) {
@@ -65,7 +62,6 @@ static bool choose_columns(ses_ablate *s, ses_err *e)
     }
     if (s->n_averaged > 1)
         add_column(s, (ses_ablate_column){ .name = "mean", .kind = SES_COLUMN_MEAN, .scale = 1 });
-    return true;
 }
 
 /* ---- cells ---- */
@@ -207,7 +203,7 @@ static void fill_costs(ses_ablate *s, size_t run)
 
 bool ses_ablate_fill(ses_ablate *s, ses_err *e)
 {
-    if (!choose_columns(s, e)) return false;
+    choose_columns(s);
     s->cell = ses_arena_array(&s->mem, s->n_runs * s->n_columns + 1, sizeof *s->cell, e);
     s->costs = s->cell ? ses_arena_array(&s->mem, s->n_runs, sizeof *s->costs, e) : NULL;
     if (!s->costs) return false;

@@ -41,7 +41,8 @@ static const ses_opt opt[] = {
       .type = SES_OPT_LIST,
       .offset = AT(set),
       .value = "KEY=VALUE",
-      .help = "replace an option of \"common\", as steps=100; tune.KEY=VALUE: an option of all fine-tuning" },
+      .help = "replace an option of \"common\", as steps=100 (a list grows); tune.KEY=VALUE: of all "
+              "fine-tuning" },
     { .name = "confidence",
       .type = SES_OPT_REAL,
       .offset = AT(confidence),

@@ -48,6 +48,11 @@ static bool run(ses_call *c, ses_err *e)
     const args *a = c->args;
     ses_model_info i = { 0 };
     const char *dir = c->operands[0];
+    if (a->count.given && !a->flops)
+        return ses_fail(
+            e, SES_EUSAGE,
+            "--length, --target-length, --batch-size, --steps, --masked, --class, --generator and "
+            "--recompute are options of --flops: add it");
     if (a->flops) return ses_flops_info_print(dir, &a->count, a->json, &c->out, e);
     if (!a->tensors && ses_classifier_is_dir(dir))
         return a->json ? ses_classifier_info_print_json(dir, e) : ses_classifier_info_show(dir, &c->out, e);

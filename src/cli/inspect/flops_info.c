@@ -18,6 +18,7 @@ static const ses_opt opt[] = {
     { .name = "length",
       .type = SES_OPT_INT,
       .offset = AT(length),
+      .was_set = AT(given),
       .def = "0",
       .min = 0,
       .max = 1 << 24,
@@ -25,6 +26,7 @@ static const ses_opt opt[] = {
     { .name = "target-length",
       .type = SES_OPT_INT,
       .offset = AT(target_length),
+      .was_set = AT(given),
       .def = "0",
       .min = 0,
       .max = 1 << 24,
@@ -32,6 +34,7 @@ static const ses_opt opt[] = {
     { .name = "batch-size",
       .type = SES_OPT_INT,
       .offset = AT(batch_size),
+      .was_set = AT(given),
       .def = "1",
       .min = 1,
       .max = 1e12,
@@ -39,6 +42,7 @@ static const ses_opt opt[] = {
     { .name = "steps",
       .type = SES_OPT_INT,
       .offset = AT(steps),
+      .was_set = AT(given),
       .def = "1",
       .min = 1,
       .max = 1e12,
@@ -46,6 +50,7 @@ static const ses_opt opt[] = {
     { .name = "masked",
       .type = SES_OPT_REAL,
       .offset = AT(masked),
+      .was_set = AT(given),
       .def = "0.15",
       .min = 0,
       .max = 1,
@@ -53,11 +58,13 @@ static const ses_opt opt[] = {
     { .name = "class",
       .type = SES_OPT_TEXT,
       .offset = AT(class),
+      .was_set = AT(given),
       .value = "NAME",
       .help = "--flops: class of transformers; default: the config's, or one with a language model head" },
     { .name = "generator",
       .type = SES_OPT_REAL,
       .offset = AT(generator),
+      .was_set = AT(given),
       .def = "0",
       .min = 0,
       .max = 1,
@@ -65,6 +72,7 @@ static const ses_opt opt[] = {
     { .name = "recompute",
       .type = SES_OPT_FLAG,
       .offset = AT(recompute),
+      .was_set = AT(given),
       .help = "--flops: training recomputes the activations" },
 };
 const ses_opt_table ses_flops_options = { opt, SES_LEN(opt) };
@@ -195,8 +203,10 @@ static bool show(const char *name, const counts *k, const ses_flops_args *a, con
     }
     bool ok = ses_text_table_print(table, stdout, t, 14, e);
     ses_text_table_free(table);
-    ses_show_line(t, "Training", "%s FLOPs: %" PRId64 " updates of %" PRId64 " texts, %g forward passes each",
-                  ses_flops_text(n, training(k, a)), a->steps, a->batch_size, ses_train_passes(a->recompute));
+    ses_show_line(t, "Training",
+                  "%s FLOPs: %" PRId64 " update%s of %" PRId64 " text%s, %g forward passes each",
+                  ses_flops_text(n, training(k, a)), a->steps, a->steps == 1 ? "" : "s", a->batch_size,
+                  a->batch_size == 1 ? "" : "s", ses_train_passes(a->recompute));
     return ok;
 }
 

@@ -13,6 +13,7 @@ typedef struct ses_flops_args {
     double generator;  /* ELECTRA: width of the generator as a fraction of the model's; 0: none */
     const char *class; /* NULL: the config's, or one with a language model head */
     bool recompute;
+    bool given; /* one of the options was used */
 } ses_flops_args;
 
 extern const ses_opt_table ses_flops_options; /* fills a ses_flops_args */

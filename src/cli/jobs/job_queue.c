@@ -49,6 +49,7 @@ static bool collect(queue *q, ses_err *e)
         }
         slot ended = q->slot[k];
         q->slot[k] = q->slot[--q->n];
+        if (ses_train_monitor_should_stop()) stop(q); /* Ctrl-C ends children, too: perhaps this one */
         if (!q->calls->end(q->ctx, ended.job, r < 0 ? 1 << 8 : status, q->stopping, &pid, e)) return false;
         if (pid > 0) q->slot[q->n++] = (slot){ ended.job, (pid_t)pid };
     }
