@@ -55,6 +55,7 @@ ok "the source" out_has 'Published numbers: a paper'
 for f in ablate.json ablate.md ablate.svg ablate.html; do ok "$f" test -s "$tmp/a/$f"; done
 ok "JSON" eval "\"$build/json_valid\" <\"$tmp/a/ablate.json\" >/dev/null"
 ok "a Markdown table" grep -q '^| run | mlm_loss | odd | published | f1 | pairs | mean | published |$' "$tmp/a/ablate.md"
+ok "its intervals" grep -q 'half the 95 % interval of the mean over 3 fine-tuning seeds of one' "$tmp/a/ablate.md"
 ok "a picture" grep -q '<svg.*<title>Two masks' "$tmp/a/ablate.svg"
 ok "a page" grep -q '<h1>Two masks' "$tmp/a/ablate.html"
 ok "pretrained models stay" test -s "$tmp/a/static/model.safetensors"
@@ -88,6 +89,7 @@ ok "the second" test -s "$tmp/p/p,seed=8/model.safetensors"
 ok "its task" test -s "$tmp/p/p,seed=8,tasks/odd,seed=5/job.json"
 ok "its seed" grep -q -- '--seed=8' "$tmp/p/p,seed=8/job.json"
 ok "the interval is over models" out_has '^p  *odd .* to .* 2$'
+ok "their notes" grep -q 'over 2 pretrained models .* Rows of one given model: over the fine-tuning seeds' "$tmp/p/ablate.md"
 ok "without pretraining" out_has '^given  *[0-9]'
 ok "random weights" out_has '^random  *[0-9]'
 

@@ -112,8 +112,10 @@ static void put_costs(const ses_ablate *s, ses_buf *b)
 bool ses_ablate_write_markdown(ses_ablate *s, ses_err *e)
 {
     ses_buf b = { 0 };
+    char text[400];
     ses_buf_appendf(&b, "# %s\n\n", ses_ablate_title(s));
     put_scores(s, &b);
+    if (*ses_ablate_interval_text(s, "\xC2\xB1", text, sizeof text)) ses_buf_appendf(&b, "\n%s\n", text);
     put_intervals(s, &b);
     put_comparison(s, &b);
     put_costs(s, &b);

@@ -219,6 +219,26 @@ static int64_t most_at_once(const ses_ablate *s)
     return most;
 }
 
+const char *ses_ablate_interval_text(const ses_ablate *s, const char *sign, char *buf, size_t size)
+{
+    bool tunes = false, single = false; /* single: a row of one model, next to rows of several */
+    for (size_t i = 0; i < s->n_tasks; i++) tunes |= s->task[i].tunes;
+    for (size_t i = 0; i < s->n_runs; i++) single |= ses_ablate_models_of(s, i) == 1;
+    *buf = 0;
+    if (s->n_pretrain_seeds > 1)
+        snprintf(buf, size,
+                 "%s is half the %g %% interval of the mean over %zu pretrained models (Student's t); "
+                 "a model counts with its mean over %zu fine-tuning seeds.%s",
+                 sign, s->a->confidence, s->n_pretrain_seeds, tunes ? s->n_seeds : 1,
+                 single && tunes ? " Rows of one given model: over the fine-tuning seeds." : "");
+    else if (tunes && s->n_seeds > 1)
+        snprintf(buf, size,
+                 "%s is half the %g %% interval of the mean over %zu fine-tuning seeds of one pretrained "
+                 "model (Student's t). It has no noise of pretraining: \"pretrain-seeds\" measures it.",
+                 sign, s->a->confidence, s->n_seeds);
+    return buf;
+}
+
 /* Names in "scores" that no finished run has: perhaps misspelled. */
 static void put_missing_scores(const ses_ablate *s, ses_report *r)
 {
@@ -236,19 +256,8 @@ static void put_missing_scores(const ses_ablate *s, ses_report *r)
 
 static void put_notes(const ses_ablate *s, ses_report *r)
 {
-    bool tunes = false;
-    for (size_t i = 0; i < s->n_tasks; i++) tunes |= s->task[i].tunes;
-    if (s->n_pretrain_seeds > 1)
-        ses_report_note(r,
-                        "+- is half the %g %% interval of the mean over %zu pretrained models (Student's t); "
-                        "a model counts with its mean over %zu fine-tuning seeds.",
-                        s->a->confidence, s->n_pretrain_seeds, tunes ? s->n_seeds : 1);
-    else if (tunes && s->n_seeds > 1)
-        ses_report_note(
-            r,
-            "+- is half the %g %% interval of the mean over %zu fine-tuning seeds of one pretrained "
-            "model (Student's t). It has no noise of pretraining: \"pretrain-seeds\" measures it.",
-            s->a->confidence, s->n_seeds);
+    char text[400];
+    if (*ses_ablate_interval_text(s, "+-", text, sizeof text)) ses_report_note(r, "%s", text);
     if (s->n_averaged > 1) ses_report_note(r, "mean: of %zu tasks with the same seed.", s->n_averaged);
     if (most_at_once(s) > 1)
         ses_report_note(r,
