@@ -158,6 +158,7 @@ bool ses_model_loaded(ses_model *m, bool random, ses_err *e)
 /* Allocates every parameter and initializes it. */
 static bool init_random(ses_model *m, const ses_model_options *o, ses_err *e)
 {
+    if (!ses_model_check_names(m, e)) return false;
     m->unexpected_keys = ses_strdup("", e);
     if (!m->unexpected_keys || o->check_only) return m->unexpected_keys != NULL;
     if (o->train) {

@@ -242,6 +242,8 @@ bool ses_name_to_hf(const ses_model *m, const char *name, char *buf, size_t n);
 bool ses_name_to_hf_alias(const ses_model *m, const char *name, int which, char *buf, size_t n);
 /* The same, followed by the names of the tensors it is tied to. */
 bool ses_name_to_hf_any(const ses_model *m, const char *name, int which, char *buf, size_t n);
+/* Every trained parameter has a name in files; one without would be lost when the model is saved. */
+bool ses_model_check_names(const ses_model *m, ses_err *e);
 /* model.c: the longest text of the decoder, or of the only stack (ses_model_max_tokens: of the first). */
 int64_t ses_model_max_target_tokens(const ses_model *m);
 /* Tokens that the first stack can read (ses_model_vocab_size: tokens that the decoder can write). */
