@@ -373,6 +373,8 @@ bool ses_low_rank_key(const ses_model *m, const char *weight, char *buf, size_t 
 bool ses_exits_read(const ses_json *config, ses_config *c, ses_err *e);
 /* Writes the rule into the config.json of a folder with exits. */
 bool ses_exit_rule_store(const char *dir, const char *rule, ses_err *e);
+/* The config without a rule of its exits. */
+ses_json_doc *ses_exit_rule_drop(const ses_json *config, ses_err *e);
 /* Why a model cannot have exits; NULL: it can. */
 const char *ses_exits_unsupported(const ses_model_desc *d, const ses_config *c);
 /* Declares the exits of m->c after the heads; a class without a sequence classifier has none. */
