@@ -50,6 +50,13 @@ ok "the whole model" test "$(score eval_loss "$tmp/out")" = "$loss"
 refused "no rule" 'exit: "often" is not a rule' "$sesame" convert "$tmp/joint" "$tmp/x" --exit-rule often
 refused "a rule that does not fit" 'patience:90: the model has 3 exits' "$sesame" convert "$tmp/joint" "$tmp/x" --exit-rule patience:90
 ok "nothing is written" test ! -e "$tmp/x"
+# The rule was chosen for these classifiers: training drops it, for another kind of labels, too.
+# shellcheck disable=SC2086
+ok "trained further" exits 0 "$sesame" finetune --model "$tmp/ruled" --task classify $data --epochs 1 -o "$tmp/further"
+ok "keeps its exits" grep -q '"sesame_exits"' "$tmp/further/config.json"
+ok "without the rule" sh -c '! grep -q "\"rule\"" "$1"' . "$tmp/further/config.json"
+awk -F '\t' 'NR > 1 { $2 = NR % 5 } { print $1 "\t" $2 }' "$tmp/train.tsv" >"$tmp/numbers.tsv"
+ok "a regression" exits 0 "$sesame" finetune --model "$tmp/ruled" --task regress --train "$tmp/numbers.tsv" --epochs 1 -o "$tmp/regress"
 sed -i 's/"rule": "entropy:0.9"/"rule": 3/' "$tmp/ruled/config.json"
 refused "a wrong type" '"rule"' "$sesame" eval "$tmp/ruled" "$tmp/dev.tsv" --task classify
 

@@ -192,7 +192,7 @@ static void check_fixture(const char *name, ses_device *dev)
         CHECK(ses_model_exit_count(m) == LAYERS - 1 && ses_model_exit_layer(m, 2) == 3);
         for (size_t i = 0; i < SES_LEN(rules); i++) check_rule(&f, m, dev, rules[i]);
         for (int i = 1; i <= LAYERS; i++) {
-            char rule[16], key[16];
+            char rule[24], key[24];
             snprintf(rule, sizeof rule, "layer:%d", i), snprintf(key, sizeof key, "logits.%d", i);
             result r = run(m, dev, &f.batch, rule, &e);
             CHECK_MSG(r.ok && apart(reals(&f, key), r.scores, TEXTS * LABELS) < 1e-5, "%s", rule);

@@ -102,6 +102,14 @@ for model in "xl --config $tmp/xl.json" "plm $xlnet"; do
     ok 'all are too short' err_has 'passages have fewer than 1800 tokens'
 done
 
+# Rotary positions and norms before the sublayers: all weights are saved, by layers that share them, too.
+for preset in bert-tiny roberta-base electra-small albert-base; do
+    learns mlm mlm_loss -p $preset $bert --set position_embedding_type=rotary --set norm_placement=pre
+    ok "$preset: opens again" exits 0 "$sesame" run "$tmp/run$i" --ids '2 9 3'
+    ok "$preset: weights of q, k and v" sh -c '"$1" info "$2" --tensors | grep -q "qkv\.weight"' . "$sesame" "$tmp/run$i"
+    ok "$preset: the final norm" sh -c '"$1" info "$2" --tensors | grep -q "encoder\.LayerNorm\.weight"' . "$sesame" "$tmp/run$i"
+done
+
 # A text and its translation: two lines per document.
 awk 'NF { print; gsub("w", "W"); print tolower($0) " w1"; print "" }' "$tmp/text" >"$tmp/pairs"
 "$sesame" corpus build --tokenizer "$tmp/t.json" --held-out 10% -o "$tmp/p" "$tmp/pairs" >"$tmp/out" || exit 1

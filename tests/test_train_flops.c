@@ -164,6 +164,30 @@ static void test_objectives(const pretrain_fixture *f)
     CHECK_MSG(both > 1.5 * flops[0], "%g, with a generator %g", flops[0], both);
 }
 
+/* A frozen generator has no backward pass. */
+static void test_frozen_generator(const pretrain_fixture *f)
+{
+    static const char *const set[] = { "hidden_size=8",         "num_hidden_layers=1",
+                                       "num_attention_heads=4", "embedding_size=8",
+                                       "intermediate_size=16",  "max_position_embeddings=32" };
+    char dir[200];
+    snprintf(dir, sizeof dir, "%s-generator", f->output);
+    ses_pretrain_options o = pretrain_options(f);
+    o.preset = "electra-small", o.objectives = "mlm", o.set = set, o.n_set = SES_LEN(set);
+    o.run.output = dir;
+    double alone = run(&o).flops;
+    o.run.output = NULL, o.objectives = "rtd", o.generator = dir;
+    o.objective.generator_tying = SES_TIE_NONE;
+    double trained = run(&o).flops;
+    o.objective.freeze_generator = true;
+    double frozen = run(&o).flops;
+    CHECK_MSG(alone > 0 && fabs(trained - frozen - alone / 2) < 0.01 * alone, "%g, %g, %g", alone, trained,
+              frozen);
+    char command[256];
+    snprintf(command, sizeof command, "rm -rf '%s'", dir); /* it has subfolders */
+    CHECK(!system(command));
+}
+
 int main(void)
 {
     pretrain_fixture f;
@@ -172,6 +196,7 @@ int main(void)
     test_resume(&f);
     test_price(&f);
     test_objectives(&f);
+    test_frozen_generator(&f);
     pretrain_end(&f);
     return check_report();
 }

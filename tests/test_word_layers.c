@@ -1,5 +1,6 @@
 /* Layers of a frozen encoder as vectors of words, against transformers (fixtures/word_layers, made by
  * word_layers.py): one layer, mean, sum, concatenation, layers to be mixed; the syntax after '@'. */
+#define _XOPEN_SOURCE 700 /* realpath, symlink */
 #include "base/arena.h"
 #include "base/json/json_helpers.h"
 #include "check.h"
@@ -9,7 +10,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FOLDER "tests/fixtures/word_layers"
 enum { WIDTH = 8, DEPTH = 3, MAX_WORDS = 32 };
@@ -40,14 +43,14 @@ static size_t read_states(const ses_json *f, ses_sentences *s)
 }
 
 /* Compares the vectors with layers from .. to: their sum times scale, or, scale 0, side by side. */
-static void compare(ses_device *dev, const ses_sentences *s, const char *suffix, int from, int to,
-                    double scale)
+static void compare_folder(ses_device *dev, const ses_sentences *s, const char *folder, const char *suffix,
+                           int from, int to, double scale)
 {
     ses_err e = { 0 };
     ses_arena mem = { 0 };
     ses_word_features f;
-    char list[128];
-    snprintf(list, sizeof list, "char,transformer:" FOLDER "%s", suffix);
+    char list[192];
+    snprintf(list, sizeof list, "char,transformer:%s%s", folder, suffix);
     int64_t want = scale > 0 ? WIDTH : WIDTH * (to - from + 1);
     ses_word_stack *w = ses_word_stack_parse(list, dev, &e);
     double worst = 0;
@@ -63,6 +66,23 @@ static void compare(ses_device *dev, const ses_sentences *s, const char *suffix,
     CHECK_MSG(worst < 1e-5, "%s: %g", suffix, worst);
     ses_word_stack_free(w);
     ses_arena_free(&mem);
+}
+
+static void compare(ses_device *dev, const ses_sentences *s, const char *suffix, int from, int to,
+                    double scale)
+{
+    compare_folder(dev, s, FOLDER, suffix, from, to, scale);
+}
+
+/* A folder whose own name ends as a suffix does: its last layer, or the layer of a suffix after it. */
+static void check_folder_name(ses_device *dev, const ses_sentences *s)
+{
+    char link[64], folder[4096];
+    snprintf(link, sizeof link, "/tmp/test_word_layers.%d@2", (int)getpid());
+    if (!CHECK(realpath(FOLDER, folder) && !symlink(folder, link))) return;
+    compare_folder(dev, s, link, "", 3, 3, 1);
+    compare_folder(dev, s, link, "@1", 1, 1, 1);
+    unlink(link);
 }
 
 static void check_refused(ses_device *dev, const char *suffix, const char *message)
@@ -105,6 +125,7 @@ int main(void)
         compare(dev, &s, "@-2..-1+sum", 2, 3, 1);
         compare(dev, &s, "@-4..-1+concat", 0, 3, 0);
         compare(dev, &s, "@all+mix", 1, 3, 0);
+        check_folder_name(dev, &s);
     }
     check_refused(dev, "@4", "layers 4: the model has layers 0 to 3, or -1 to -4");
     check_refused(dev, "@-5..-1+mix", "the model has layers 0 to 3");

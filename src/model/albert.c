@@ -20,7 +20,8 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
                         (long long)c->layers, (long long)c->layers_per_group, SES_MAX_LAYERS);
     c->layers *= c->layers_per_group; /* every application counts as a layer */
     if (!ses_bert_post_read_positions(c, config, e)) return false;
-    c->attention.cross = false; /* ALBERT has none */
+    c->attention.cross = false;         /* ALBERT has none */
+    c->norm.no_first_attn_norm = false; /* layers share weights */
     return true;
 }
 
@@ -34,12 +35,14 @@ static const ses_tensor_name tensors[] = {
     { "layer.#.attn.query.*", LAYER "attention.query.*" },
     { "layer.#.attn.key.*", LAYER "attention.key.*" },
     { "layer.#.attn.value.*", LAYER "attention.value.*" },
+    { "layer.#.attn.qkv.*", LAYER "attention.qkv.*" }, /* rotary positions */
     { "layer.#.attn.distance", LAYER "attention.distance_embedding.weight" },
     { "layer.#.attn.out.*", LAYER "attention.dense.*" },
     { "layer.#.attn.norm.*", LAYER "attention.LayerNorm.*" },
     { "layer.#.ffn.up.*", LAYER "ffn.*" },
     { "layer.#.ffn.down.*", LAYER "ffn_output.*" },
     { "layer.#.ffn.norm.*", LAYER "full_layer_layer_norm.*" },
+    { "final_norm.*", "encoder.LayerNorm.*" }, /* pre-norm */
     { "pooler.*", "pooler.*" },
     { "lm.dense.*", "/predictions.dense.*" },
     { "lm.norm.*", "/predictions.LayerNorm.*" },

@@ -158,6 +158,7 @@ bool ses_model_loaded(ses_model *m, bool random, ses_err *e)
 /* Allocates every parameter and initializes it. */
 static bool init_random(ses_model *m, const ses_model_options *o, ses_err *e)
 {
+    if (!ses_model_check_names(m, e)) return false;
     m->unexpected_keys = ses_strdup("", e);
     if (!m->unexpected_keys || o->check_only) return m->unexpected_keys != NULL;
     if (o->train) {
@@ -386,14 +387,14 @@ static ses_tensor *run_heads(const ses_model *m, ses_forward_ctx *p, const ses_s
     return loss;
 }
 
-/* Counts the FLOPs of the pass, and of its backward pass if there will be one. */
+/* Counts the FLOPs of the pass, and of its backward pass if there will be one: not of a frozen model. */
 static void count_flops(const ses_model *m, const ses_forward_ctx *p)
 {
-    bool train = ses_tape_recording(p->tape);
+    bool train = ses_tape_recording(p->tape), backward = train && ses_store_trainable_count(m->store) > 0;
     ses_flops_units units = ses_model_flops_pass(m, p);
     ses_flops f = ses_model_flops(m, &units, train);
     ses_tape_add_flops(p->tape,
-                       ses_flops_sum(&f) * (train ? ses_train_passes(ses_tape_recomputing(p->tape)) : 1));
+                       ses_flops_sum(&f) * (backward ? ses_train_passes(ses_tape_recomputing(p->tape)) : 1));
 }
 
 bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, const ses_output_request *request,

@@ -242,6 +242,8 @@ bool ses_name_to_hf(const ses_model *m, const char *name, char *buf, size_t n);
 bool ses_name_to_hf_alias(const ses_model *m, const char *name, int which, char *buf, size_t n);
 /* The same, followed by the names of the tensors it is tied to. */
 bool ses_name_to_hf_any(const ses_model *m, const char *name, int which, char *buf, size_t n);
+/* Every trained parameter has a name in files; one without would be lost when the model is saved. */
+bool ses_model_check_names(const ses_model *m, ses_err *e);
 /* model.c: the longest text of the decoder, or of the only stack (ses_model_max_tokens: of the first). */
 int64_t ses_model_max_target_tokens(const ses_model *m);
 /* Tokens that the first stack can read (ses_model_vocab_size: tokens that the decoder can write). */
@@ -371,6 +373,8 @@ bool ses_low_rank_key(const ses_model *m, const char *weight, char *buf, size_t 
 bool ses_exits_read(const ses_json *config, ses_config *c, ses_err *e);
 /* Writes the rule into the config.json of a folder with exits. */
 bool ses_exit_rule_store(const char *dir, const char *rule, ses_err *e);
+/* The config without a rule of its exits. */
+ses_json_doc *ses_exit_rule_drop(const ses_json *config, ses_err *e);
 /* Why a model cannot have exits; NULL: it can. */
 const char *ses_exits_unsupported(const ses_model_desc *d, const ses_config *c);
 /* Declares the exits of m->c after the heads; a class without a sequence classifier has none. */

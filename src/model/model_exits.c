@@ -49,7 +49,7 @@ static bool fail_no_exits(const char *name, ses_err *e)
                     name);
 }
 
-/* The object of the exits with another rule. */
+/* The object of the exits with another rule; NULL: without one. */
 static void put_with_rule(const ses_json *exits, const char *rule, ses_json_writer *w)
 {
     ses_json_begin_object(w);
@@ -59,7 +59,21 @@ static void put_with_rule(const ses_json *exits, const char *rule, ses_json_writ
         ses_json_put_key(w, key);
         ses_json_put_value(w, ses_json_at(exits, i));
     }
-    ses_json_member_string(w, "rule", rule);
+    if (rule) ses_json_member_string(w, "rule", rule);
+    ses_json_end_object(w);
+}
+
+static void put_config(const ses_json *config, const char *rule, ses_json_writer *w)
+{
+    ses_json_begin_object(w);
+    for (size_t i = 0; i < ses_json_len(config); i++) {
+        const char *key = ses_json_key(config, i, NULL);
+        ses_json_put_key(w, key);
+        if (strcmp(key, SES_EXITS_KEY) != 0)
+            ses_json_put_value(w, ses_json_at(config, i));
+        else
+            put_with_rule(ses_json_at(config, i), rule, w);
+    }
     ses_json_end_object(w);
 }
 
@@ -85,22 +99,21 @@ bool ses_exit_rule_store(const char *dir, const char *rule, ses_err *e)
     ses_json_writer *w = doc ? ses_json_writer_new(2, e) : NULL;
     const ses_json *config = doc ? ses_json_root(doc) : NULL, *x = ses_json_get(config, SES_EXITS_KEY);
     bool ok = w && (ses_json_type_of(x) == SES_JSON_OBJECT || fail_no_exits(dir, e));
-    if (ok) ses_json_begin_object(w);
-    for (size_t i = 0; ok && i < ses_json_len(config); i++) {
-        const char *key = ses_json_key(config, i, NULL);
-        ses_json_put_key(w, key);
-        if (strcmp(key, SES_EXITS_KEY) != 0)
-            ses_json_put_value(w, ses_json_at(config, i));
-        else
-            put_with_rule(x, rule, w);
-    }
     if (ok) {
-        ses_json_end_object(w);
+        put_config(config, rule, w);
         ok = ses_json_writer_save(w, dir, "config.json", true, e);
     } else
         ses_json_writer_free(w);
     ses_json_free(doc);
     return ok;
+}
+
+ses_json_doc *ses_exit_rule_drop(const ses_json *config, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return NULL;
+    put_config(config, NULL, w);
+    return ses_json_writer_parse(w, e);
 }
 
 /* ---- models ---- */

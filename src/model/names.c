@@ -146,3 +146,16 @@ bool ses_name_to_hf_any(const ses_model *m, const char *name, int which, char *b
     bool twin = m->c.embed.tied && p && p->tensor == ses_model_projection(m);
     return twin && ses_name_to_hf_alias(m, "lm.out.weight", which - known, buf, n);
 }
+
+bool ses_model_check_names(const ses_model *m, ses_err *e)
+{
+    char name[256];
+    for (size_t i = 0; i < ses_store_count(m->store); i++) {
+        const ses_param *p = ses_store_at(m->store, i);
+        if (p->role == SES_PARAM_TRAINED && !ses_model_tensor_name(m, i, name, sizeof name))
+            return ses_fail(e, SES_EUNSUPPORTED,
+                            "the config asks for \"%s\", for which files of %s models have no name", p->name,
+                            m->desc->name);
+    }
+    return true;
+}

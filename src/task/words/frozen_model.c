@@ -60,7 +60,7 @@ ses_frozen_model *ses_frozen_open(const char *path, ses_device *dev, ses_err *e)
 
 ses_frozen_model *ses_frozen_open_layers(const char *path, ses_device *dev, ses_err *e)
 {
-    const char *suffix = ses_layer_suffix(path);
+    const char *suffix = ses_path_is_dir(path) ? NULL : ses_layer_suffix(path); /* a folder "model@2" */
     char *dir = suffix ? ses_strndup(path, (size_t)(suffix - path) - 1, e) : NULL;
     if (suffix && !dir) return NULL;
     ses_frozen_model *x = ses_frozen_open(suffix ? dir : path, dev, e);

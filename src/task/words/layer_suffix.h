@@ -2,7 +2,8 @@
  *     DIR@-2            one layer: 0 is the embeddings, 1 the first layer, -1 the last
  *     DIR@-4..-1+concat several layers side by side; all: every layer without the embeddings
  *     DIR@all+mix       the same, of which the tagger learns a weighted sum; also +mean (the default), +sum
- * Other texts after '@' belong to the path: a revision of a model, for example.
+ * Other texts after '@' belong to the path: a revision of a model, for example; so does the end of a folder's
+ * name.
  *
  * Pure functions. */
 #ifndef SES_TASK_LAYER_SUFFIX_H

@@ -135,8 +135,21 @@ static bool replace(ses_finetune *f, const bool *exit, int64_t depth, ses_err *e
     return true;
 }
 
+/* Removes a rule from f->config: it was chosen for the classifiers before this training. */
+static bool drop_rule(ses_finetune *f, ses_err *e)
+{
+    const ses_json *exits = f->config ? ses_json_get(ses_json_root(f->config), SES_EXITS_KEY) : NULL;
+    if (ses_json_type_of(ses_json_get(exits, "rule")) == SES_JSON_NULL) return true;
+    ses_json_doc *d = ses_exit_rule_drop(ses_json_root(f->config), e);
+    if (!d) return false;
+    ses_json_free(f->config);
+    f->config = d;
+    return true;
+}
+
 bool ses_exit_training_config(ses_finetune *f, ses_err *e)
 {
+    if (!drop_rule(f, e)) return false;
     ses_exit_options *o = &f->o.exits;
     bool exit[SES_MAX_LAYERS] = { 0 };
     ses_config c;
