@@ -21,6 +21,7 @@ ok "a plot" out_has '\* chosen  + original  o on the front'
 ok "the choice" out_has '/a/model is [a-z]*[0-9:.+int]*: the least size'
 ok "the commands" out_has '^sesame quantize .*student:0.*+int8 --dtype int8$'
 ok "energy is measured or said to be missing" sh -c "grep -q 'mJ\|Energy: not available: ' '$tmp/out'"
+ok "no column of energy without a counter" sh -c "grep -q mJ '$tmp/out' || ! grep -q '^candidate.*energy' '$tmp/out'"
 ok "progress" err_has '^\[5/5\] student:0.33+int8: made in '
 ok "and measures" err_has '^\[6/6\] student:0.33+int8: accuracy [01]\.'
 ok "a picture" grep -q '<svg.*Compression of model' "$tmp/a/compress.svg"

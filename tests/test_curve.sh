@@ -137,12 +137,15 @@ ok "nothing was written" test ! -e "$tmp/c"
 ok "adapters" exits 0 curve -o "$tmp/g" --methods prefix,prompt,ia3,bitfit,bottleneck,setfit --sizes 8 --seeds 1
 ok "six scores" test "$(grep -l '"score"' "$tmp"/g/cells/*.json | wc -l)" = 6
 ok "with times" above "$(number train_seconds "$tmp/g/cells/setfit,size=8,seed=42.json")" 1e-6
-ok "pet needs patterns" exits 1 curve -o "$tmp/h" --methods pet --sizes 8 --seeds 1
-ok "said" out_has 'needs --patterns'
+ok "pet needs patterns" exits 2 curve -o "$tmp/h" --methods nb,pet --sizes 8 --seeds 1
+ok "said" err_has '^sesame: --methods: pet needs --patterns FILE'
+ok "before any run" test ! -e "$tmp/h"
 
 cat >"$tmp/patterns.json" <<END
 {"patterns": ["{text} it was {mask} .", "{mask} ? {sep} {text}"], "verbalizers": {"neg": "bad", "pos": "good"}}
 END
+ok "patterns by --set" exits 0 curve -o "$tmp/by-set" --methods pet --sizes 8 --seeds 1 --set "pet:patterns=$tmp/patterns.json" \
+    --set pet:member-steps=2 --set pet:repetitions=1
 few_shot() { curve -o "$tmp/i" --methods pet,adapet --sizes 8 --seeds 1 --patterns "$tmp/patterns.json" --set pet:member-steps=100 --set pet:lr=3e-3 --set pet:repetitions=1 --set adapet:member-steps=10 "$@"; }
 ok "pet and adapet" exits 0 few_shot --keep-models
 ok "two scores" test "$(grep -l '"score"' "$tmp"/i/cells/*.json | wc -l)" = 2

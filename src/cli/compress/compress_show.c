@@ -80,12 +80,22 @@ static void put_joules(const ses_candidate *x, ses_figure *t)
         ses_figure_cell(t, "%.3g mJ", 1e3 * x->cost.joules);
 }
 
+static bool has_energy(const ses_compress *z)
+{
+    for (size_t i = 0; i < z->n; i++)
+        if (is_measured(&z->candidate[i]) && !isnan(z->candidate[i].cost.joules)) return true;
+    return false;
+}
+
+/* The column of energy is left out if nothing was measured, so that names of chains fit into 80 columns. */
 static void put_costs(const ses_compress *z, ses_report *r)
 {
     char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
-    ses_figure *t = ses_report_table(r, "Costs",
-                                     "candidate|>texts/s|>in batches|>memory|>parameters|>MFLOP/token|>energy"
-                                     "|>made in");
+    bool energy = has_energy(z);
+    ses_figure *t =
+        ses_report_table(r, "Costs",
+                         energy ? "candidate|>texts/s|>in batches|>memory|>parameters|>MFLOP|>energy|>made in"
+                                : "candidate|>texts/s|>in batches|>memory|>parameters|>MFLOP|>made in");
     for (size_t i = 0; i < z->n; i++) {
         const ses_candidate *x = &z->candidate[i];
         if (!is_measured(x)) continue;
@@ -97,7 +107,7 @@ static void put_costs(const ses_compress *z, ses_report *r)
             ? ses_figure_cell(t, "-")
             : ses_figure_cell(t, "%s", ses_grouped_text(b, (int64_t)x->cost.parameters));
         isnan(x->cost.flops) ? ses_figure_cell(t, "-") : ses_figure_cell(t, "%.3g", 1e-6 * x->cost.flops);
-        put_joules(x, t);
+        if (energy) put_joules(x, t);
         x->seconds > 0 ? ses_figure_cell(t, "%s", ses_elapsed_text(a, x->seconds)) : ses_figure_cell(t, "-");
     }
 }
@@ -210,7 +220,7 @@ static void put_notes(const ses_compress *z, ses_report *r)
                     "at least the score and at most the %s.",
                     z->a->tune.bootstrap.confidence, ses_path_name_of(z->eval).s, (long long)z->a->rounds,
                     z->a->rounds == 1 ? "" : "s", z->machine, ses_compress_measure_name(z->a->by));
-    ses_report_note(r, "Memory: what a process needs for the model and its computation. MFLOP/token: "
+    ses_report_note(r, "Memory: what a process needs for the model and its computation. MFLOP: of a token, "
                        "products with the weights of the layers, 2 per weight.");
     if (*z->energy_note) ses_report_note(r, "Energy: not available: %s.", z->energy_note);
     for (size_t i = 0; i < z->n; i++) put_failure(z, i, r);

@@ -49,18 +49,28 @@ const ses_curve_method *ses_curve_method_find(const char *name, size_t n, const 
     return NULL;
 }
 
-/* Whether it runs without --patterns. */
+/* Whether it has the patterns it needs, by --patterns or --set. */
 static bool is_complete(const ses_curve *v, const ses_curve_method *m)
 {
+    static const char needed[] = ":patterns=";
     const char *name = m->options ? strstr(m->options, "method=") : NULL;
     const ses_tune_method *few_shot = name ? ses_tune_method_find(name + strlen("method=")) : NULL;
-    return !few_shot || !few_shot->needs_patterns || v->a->patterns;
+    if (!few_shot || !few_shot->needs_patterns || v->a->patterns) return true;
+    size_t len = strlen(m->name);
+    for (size_t i = 0; i < v->a->set.n; i++) {
+        const char *s = v->a->set.item[i];
+        if (!strncmp(s, m->name, len) && !strncmp(s + len, needed, strlen(needed))) return true;
+    }
+    return false;
 }
 
 static bool add(ses_curve *v, const ses_curve_method *m, ses_err *e)
 {
     for (size_t i = 0; i < v->n_methods; i++)
-        if (v->method[i] == m) return ses_fail(e, SES_EUSAGE, "--methods: %s is given twice", m->name);
+        if (v->method[i] == m) return ses_fail(e, SES_EUSAGE, "%s is given twice", m->name);
+    if (!is_complete(v, m))
+        return ses_fail(e, SES_EUSAGE, "%s needs --patterns FILE: cloze patterns and a word for each label",
+                        m->name);
     v->method[v->n_methods++] = m;
     return true;
 }
