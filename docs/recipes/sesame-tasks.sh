@@ -33,27 +33,9 @@ get() {
 
 # ---- data: training files composed of several data sets ----
 
-# QAMR's questions in SQuAD's JSON format, followed by the SQuAD questions. Offsets are code points but awk may count bytes, so
-# sentences with non-ASCII characters are skipped.
+# QAMR's questions in SQuAD's JSON format, followed by the SQuAD questions.
 make_qa() {
-    LC_ALL=C awk -F '\t' '
-        function quoted(s) { gsub(/\\/, "\\\\", s); gsub(/"/, "\\\"", s); return "\"" s "\"" }
-        function plain(s) { gsub(/-LRB-/, "(", s); gsub(/-RRB-/, ")", s); gsub(/``|\047\047/, "\"", s); return s }
-        NR == 1 || /[\200-\377\001-\010]/ { next }
-        {
-            n = split(plain($2), word, " "); context = ""; begin = 0; answer = ""
-            for (i = 1; i <= n; i++) {
-                if (i - 1 == $4) begin = length(context) + (i > 1)
-                context = context (i > 1 ? " " : "") word[i]
-                if (i - 1 >= $4 && i - 1 <= $5) answer = answer (i - 1 > $4 ? " " : "") word[i]
-            }
-            if (answer == "") next
-            if (context != last) printf "%s{\"context\":%s,\"qas\":[", last == "" ? "" : "]},", quoted(context)
-            else printf ","
-            last = context
-            printf "{\"id\":\"qamr%d\",\"question\":%s,\"answers\":[{\"text\":%s,\"answer_start\":%d}]}", NR, quoted($3), quoted(answer), begin
-        }
-        END { print "]}" }' "$(get qamr/dev.tsv)" >"$work/qamr.part"
+    LC_ALL=C awk -f "$(dirname "$0")/qamr-squad.awk" "$(get qamr/dev.tsv)" >"$work/qamr.part"
     { printf '{"version":"1.1","data":[{"title":"qamr","paragraphs":['; tr -d '\n' <"$work/qamr.part"
       printf ']},'; sed 's/^{"version":"[^"]*","data":\[//' "$(get squad/train-v1.1-subset.json)"; } >"$work/qa.json"
 }

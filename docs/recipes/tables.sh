@@ -39,28 +39,10 @@ make_ids() { # NAME, then options of train-tokenizer
 make_word() { make_ids word --type wordpiece --lowercase; }
 make_byte() { make_ids byte --type bpe --special-tokens '<s>,<pad>,</s>,<unk>,<mask>'; }
 
-# Questions: SQuAD's 4,000 and the first 8,000 of QAMR, in SQuAD's format. Offsets are code points but awk may count bytes, so sentences
-# with non-ASCII characters are skipped.
+# Questions: SQuAD's 4,000 and the first 8,000 of QAMR, in SQuAD's format.
 make_qa() {
     absent qa.json || return 0
-    text "$(ls $data/qamr/dev.tsv* | head -n 1)" | LC_ALL=C awk -F '\t' '
-        function quoted(s) { gsub(/\\/, "\\\\", s); gsub(/"/, "\\\"", s); return "\"" s "\"" }
-        function plain(s) { gsub(/-LRB-/, "(", s); gsub(/-RRB-/, ")", s); gsub(/``|\047\047/, "\"", s); return s }
-        NR == 1 || NR > 8001 || /[\200-\377\001-\010]/ { next }
-        {
-            n = split(plain($2), word, " "); context = ""; begin = 0; answer = ""
-            for (i = 1; i <= n; i++) {
-                if (i - 1 == $4) begin = length(context) + (i > 1)
-                context = context (i > 1 ? " " : "") word[i]
-                if (i - 1 >= $4 && i - 1 <= $5) answer = answer (i - 1 > $4 ? " " : "") word[i]
-            }
-            if (answer == "") next
-            if (context != last) printf "%s{\"context\":%s,\"qas\":[", last == "" ? "" : "]},", quoted(context)
-            else printf ","
-            last = context
-            printf "{\"id\":\"qamr%d\",\"question\":%s,\"answers\":[{\"text\":%s,\"answer_start\":%d}]}", NR, quoted($3), quoted(answer), begin
-        }
-        END { print "]}" }' | tr -d '\n' >$out/qamr.part
+    text "$(ls $data/qamr/dev.tsv* | head -n 1)" | LC_ALL=C awk -v most=8000 -f docs/recipes/qamr-squad.awk | tr -d '\n' >$out/qamr.part
     { printf '{"version":"1.1","data":[{"title":"qamr","paragraphs":['; cat $out/qamr.part
       printf ']},'; sed 's/^{"version":"[^"]*","data":\[//' $data/squad/train-v1.1-subset.json; } >$out/qa.part
     mv $out/qa.part $out/qa.json
