@@ -126,7 +126,7 @@ static void test_cells(void)
     CHECK(is_near(c.pair[1].own.low, -9.238066365003245) && is_near(c.pair[1].own.p, 0.003173987217621719) &&
           c.pair[1].order == SES_ORDER_DIFFERS);
     CHECK(is_near(c.pair[2].own.high, 7.906675157039685) && c.pair[2].order == SES_ORDER_SAME);
-    CHECK(!strcmp(c.verdict, "differs: c above b (p = 0.0032)"));
+    CHECK(!strcmp(c.verdict, "differs: c above a (p = 0.021); c above b (p = 0.0032)"));
     char text[80];
     CHECK(!strcmp(ses_ablate_cell_text(s, 1, 0, "+-", text, sizeof text), "58.50 +-3.29"));
     for (size_t i = 6; i < 8; i++) { /* two seeds of b */

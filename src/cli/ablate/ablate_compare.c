@@ -54,26 +54,48 @@ static ses_ablate_pair compare_pair(const ses_ablate *s, size_t column, size_t b
     return p;
 }
 
-/* "same order", "differs: A above B (p = 0.01)", "within noise". */
-static void put_verdict(const ses_ablate *s, ses_ablate_comparison *c)
+/* Whether our runs have the opposite of a published order: beyond noise, or with one result each. */
+static bool contradicts(const ses_ablate_pair *p)
 {
-    bool same = true;
-    size_t used = 0, sure = 0, unknown = 0;
-    char *out = c->verdict;
-    for (size_t i = 0; i < c->n_pairs; i++) {
-        const ses_ablate_pair *p = &c->pair[i];
-        same &= p->own.difference > 0 || p->published == 0;
-        sure += p->order == SES_ORDER_SAME;
-        unknown += p->order == SES_ORDER_UNKNOWN;
-        bool one = p->order == SES_ORDER_UNKNOWN && p->own.difference < 0 && p->published > 0;
-        if ((p->order != SES_ORDER_DIFFERS && !one) || used + 8 > sizeof c->verdict) continue;
-        used += (size_t)snprintf(out + used, sizeof c->verdict - used, "%s%.80s above %.80s",
-                                 used ? "; " : "differs: ", s->run[p->worse].name, s->run[p->better].name);
-        if (used < sizeof c->verdict)
-            used += one ? (size_t)snprintf(out + used, sizeof c->verdict - used, " (one result each)")
-                        : (size_t)snprintf(out + used, sizeof c->verdict - used, " (p = %.2g)", p->own.p);
+    return p->order == SES_ORDER_DIFFERS ||
+           (p->order == SES_ORDER_UNKNOWN && p->own.difference < 0 && p->published > 0);
+}
+
+/* "differs: A above B (p = 0.01); and 2 more pairs", of all pairs of runs: between neighbors there may
+ * be others with equal published scores. *same: no pair has the opposite order, noise included. Returns the
+ * number of pairs that differ. */
+static size_t put_contradictions(const ses_ablate *s, ses_ablate_comparison *c, const size_t *run, bool *same)
+{
+    enum { SHOWN = 3 };
+    size_t used = 0, n = 0, room = sizeof c->verdict;
+    *same = true;
+    for (size_t k = 0; k < c->n * c->n; k++) {
+        size_t i = k / c->n, j = k % c->n;
+        if (i >= j) continue;
+        ses_ablate_pair p = compare_pair(s, c->column, run[i], run[j]);
+        *same &= p.own.difference > 0 || p.published == 0;
+        if (!contradicts(&p) || n++ >= SHOWN) continue;
+        used += (size_t)snprintf(c->verdict + used, room - used, "%s%.40s above %.40s (",
+                                 used ? "; " : "differs: ", s->run[p.worse].name, s->run[p.better].name);
+        used += p.order == SES_ORDER_UNKNOWN
+                    ? (size_t)snprintf(c->verdict + used, room - used, "one result each)")
+                    : (size_t)snprintf(c->verdict + used, room - used, "p = %.2g)", p.own.p);
     }
-    if (used) return;
+    if (n > SHOWN) snprintf(c->verdict + used, room - used, "; and %zu more pairs", n - SHOWN);
+    return n;
+}
+
+/* "same order", "differs: A above B (p = 0.01)", "within noise". Steps are pairs of neighbors. */
+static void put_verdict(const ses_ablate *s, ses_ablate_comparison *c, const size_t *run)
+{
+    bool same;
+    size_t sure = 0, unknown = 0;
+    char *out = c->verdict;
+    if (put_contradictions(s, c, run, &same)) return;
+    for (size_t i = 0; i < c->n_pairs; i++) {
+        sure += c->pair[i].order == SES_ORDER_SAME;
+        unknown += c->pair[i].order == SES_ORDER_UNKNOWN;
+    }
     if (same && c->n_pairs && sure == c->n_pairs)
         snprintf(out, sizeof c->verdict, "same order");
     else if (same && unknown)
@@ -101,6 +123,6 @@ bool ses_ablate_compare(ses_ablate *s, size_t column, ses_ablate_comparison *out
         if (i) out->pair[out->n_pairs++] = compare_pair(s, column, run[i - 1], run[i]);
     }
     out->spearman = ses_spearman(own, published, out->n, work + 2 * out->n);
-    put_verdict(s, out);
+    put_verdict(s, out, run);
     return true;
 }

@@ -25,7 +25,7 @@ typedef struct ses_ablate_comparison {
     double spearman;  /* correlation of both orders; NaN: one is constant */
     ses_ablate_pair *pair;
     size_t n_pairs;
-    char verdict[300];
+    char verdict[480]; /* the verdict compares all pairs of runs */
 } ses_ablate_comparison;
 
 const char *ses_order_name(ses_order o); /* "same order", "differs", "within noise", "one result" */
