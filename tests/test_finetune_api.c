@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "check.h"
 #include "sesame/sesame.h"
+#include "train/model_presets.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -449,6 +450,16 @@ static void open_model(ses_device *dev)
     CHECK(!ses_finetune_new(&o, dev, &e) && strstr(e.msg, "2 labels, the model 3"));
     ses_examples_free(d);
     ses_model_free(m);
+    e = (ses_err){ 0 };
+    const char *causal[] = { "is_decoder=true" };
+    ses_json_doc *c = ses_model_config_open(path("memory"), NULL, &e);
+    CHECK_MSG(c && ses_preset_set(&c, causal, 1, &e), "%s", e.msg);
+    o.open_model = m = ses_model_new(ses_json_root(c), dev, &(ses_model_options){ .train = true }, &e);
+    o.train_examples = d = texts(NULL);
+    CHECK_MSG(m && !ses_finetune_new(&o, dev, &e) && strstr(e.msg, "reads from left to right"), "%s", e.msg);
+    ses_examples_free(d);
+    ses_model_free(m);
+    ses_json_free(c);
 }
 
 /* ---- a teacher ---- */

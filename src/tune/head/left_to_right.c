@@ -26,9 +26,15 @@ bool ses_left_to_right_config(ses_finetune *f, ses_err *e)
     const ses_head *head = f->task->head;
     bool per_text = head && (head->axis == SES_LABEL_PER_SEQUENCE || head->axis == SES_LABEL_PER_QUESTION);
     ses_config_patch c = SES_CONFIG_PATCH_NONE;
-    if (!f->config || !per_text || head->pretrained || f->task->lm_head) return true;
-    if (!reads_first_token(head, ses_json_root(f->config), &f->reads_last_token, e)) return false;
+    if (!per_text || head->pretrained || f->task->lm_head) return true;
+    if (!reads_first_token(head, ses_finetune_base_config(f), &f->reads_last_token, e)) return false;
     if (!f->reads_last_token) return true;
+    if (f->o.open_model)
+        return ses_fail(
+            e, SES_EUNSUPPORTED,
+            "%s: the open model reads from left to right, and its head reads the first token, which "
+            "attends to no other; give its folder as model, which then gets a head on the last token",
+            f->task->name);
     if (!head->allows_custom)
         return ses_fail(e, SES_EUNSUPPORTED,
                         "%s: the model reads from left to right, and its head for this task reads the first "
