@@ -31,6 +31,7 @@ static struct {
     int n;
     bool end;
     uint64_t rounds;
+    atomic_llong connected; /* connections of all clients */
     dice io;
 } chaos;
 
@@ -128,6 +129,7 @@ static void *visit(void *arg)
         int fd = raw_connect(chaos.f.port);
         struct timeval t = { 0, 200000 };
         if (fd < 0) continue;
+        atomic_fetch_add(&chaos.connected, 1);
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
         for (uint32_t k = 1 + roll(&d, 12); k > 0; k--) {
             const char *text = pieces[roll(&d, roll(&d, 4) ? 6 : SES_LEN(pieces))];
@@ -170,6 +172,14 @@ static void start(void)
     pthread_create(&chaos.f.thread, NULL, fixture_run, &chaos.f);
 }
 
+/* The server has accepted and answered every connection, also one that its client left in the backlog. */
+static bool is_idle(void)
+{
+    ses_http_stats s = ses_http_server_stats(chaos.f.server);
+    return s.accepted_total >= atomic_load(&chaos.connected) && !s.connections &&
+           atomic_load(&chaos.f.requests) == atomic_load(&chaos.f.done);
+}
+
 int main(int argc, char **argv)
 {
     pthread_t client[CLIENTS], worker[WORKERS];
@@ -178,10 +188,7 @@ int main(int argc, char **argv)
     for (uintptr_t i = 0; i < WORKERS; i++) pthread_create(&worker[i], NULL, work, (void *)i);
     for (uintptr_t i = 0; i < CLIENTS; i++) pthread_create(&client[i], NULL, visit, (void *)i);
     for (int i = 0; i < CLIENTS; i++) pthread_join(client[i], NULL);
-    for (int i = 0; i < 1000 && (ses_http_server_stats(chaos.f.server).connections ||
-                                 atomic_load(&chaos.f.requests) > atomic_load(&chaos.f.done));
-         i++)
-        sleep_ms(10);
+    for (int i = 0; i < 1000 && !is_idle(); i++) sleep_ms(10);
     pthread_mutex_lock(&chaos.lock);
     chaos.end = true;
     pthread_cond_broadcast(&chaos.change);
