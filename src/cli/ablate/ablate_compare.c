@@ -61,6 +61,16 @@ static bool contradicts(const ses_ablate_pair *p)
            (p->order == SES_ORDER_UNKNOWN && p->own.difference < 0 && p->published > 0);
 }
 
+/* Appends "A above B (p = 0.01)" to the `used` bytes of a verdict; returns the bytes it needs. */
+static size_t put_contradiction(const ses_ablate *s, const ses_ablate_pair *p, char *verdict, size_t used,
+                                size_t room)
+{
+    char sure[40] = "one result each";
+    if (p->order != SES_ORDER_UNKNOWN) snprintf(sure, sizeof sure, "p = %.2g", p->own.p);
+    return (size_t)snprintf(verdict + used, room - used, "%s%.40s above %.40s (%s)",
+                            used ? "; " : "differs: ", s->run[p->worse].name, s->run[p->better].name, sure);
+}
+
 /* "differs: A above B (p = 0.01); and 2 more pairs", of all pairs of runs: between neighbors there may
  * be others with equal published scores. *same: no pair has the opposite order, noise included. Returns the
  * number of pairs that differ. */
@@ -69,18 +79,12 @@ static size_t put_contradictions(const ses_ablate *s, ses_ablate_comparison *c, 
     enum { SHOWN = 3 };
     size_t used = 0, n = 0, room = sizeof c->verdict;
     *same = true;
-    for (size_t k = 0; k < c->n * c->n; k++) {
-        size_t i = k / c->n, j = k % c->n;
-        if (i >= j) continue;
-        ses_ablate_pair p = compare_pair(s, c->column, run[i], run[j]);
-        *same &= p.own.difference > 0 || p.published == 0;
-        if (!contradicts(&p) || n++ >= SHOWN) continue;
-        used += (size_t)snprintf(c->verdict + used, room - used, "%s%.40s above %.40s (",
-                                 used ? "; " : "differs: ", s->run[p.worse].name, s->run[p.better].name);
-        used += p.order == SES_ORDER_UNKNOWN
-                    ? (size_t)snprintf(c->verdict + used, room - used, "one result each)")
-                    : (size_t)snprintf(c->verdict + used, room - used, "p = %.2g)", p.own.p);
-    }
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t j = i + 1; j < c->n; j++) {
+            ses_ablate_pair p = compare_pair(s, c->column, run[i], run[j]);
+            *same &= p.own.difference > 0 || p.published == 0;
+            if (contradicts(&p) && n++ < SHOWN) used += put_contradiction(s, &p, c->verdict, used, room);
+        }
     if (n > SHOWN) snprintf(c->verdict + used, room - used, "; and %zu more pairs", n - SHOWN);
     return n;
 }

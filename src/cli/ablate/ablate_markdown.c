@@ -62,7 +62,7 @@ static void put_intervals(const ses_ablate *s, ses_buf *b)
             ses_buf_appendf(b, "| %s,", s->column[k].name);
             put_cell(b, s->run[i].name);
             for (size_t m = 0; m < SES_LEN(value); m++) {
-                snprintf(text, sizeof text, isnan(value[m]) ? "-" : "%.*f", ses_ablate_digits(&s->column[k]),
+                snprintf(text, sizeof text, "%.*f", ses_ablate_digits(&s->column[k]),
                          s->column[k].scale * value[m]);
                 put_cell(b, isnan(value[m]) ? "-" : text);
             }

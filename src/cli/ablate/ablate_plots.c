@@ -2,7 +2,7 @@
 #include "ablate_show.h"
 
 #include "base/alloc.h"
-#include "cli/compress/compress.h"
+#include "metric/pareto.h"
 
 #include <math.h>
 #include <string.h>

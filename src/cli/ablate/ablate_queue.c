@@ -14,11 +14,11 @@
 #include <string.h>
 #include <sys/wait.h>
 
-typedef struct workshop {
+typedef struct job_run {
     ses_ablate *s;
     size_t done, total;
     ses_progress line;
-} workshop;
+} job_run;
 
 /* ---- the command line of a job ---- */
 
@@ -104,20 +104,15 @@ bool ses_ablate_print_plan(ses_ablate *s, ses_err *e)
 
 /* ---- one job ---- */
 
-static char *file_of(const ses_ablate_job *j, const char *name, ses_err *e)
-{
-    return ses_path_join(j->dir, name, e);
-}
-
 static bool start(void *ctx, size_t job, int *pid, ses_err *e)
 {
-    workshop *x = ctx;
+    job_run *x = ctx;
     ses_ablate_job *j = &x->s->job[job];
     const ses_ablate_task *t = ses_ablate_task_of(x->s, j);
     ses_ablate_words w = { 0 };
     bool resume = false;
-    char *log = file_of(j, SES_ABLATE_LOG, e),
-         *out = t && !t->tunes ? file_of(j, SES_ABLATE_OUTPUT, e) : NULL;
+    char *log = ses_path_join(j->dir, SES_ABLATE_LOG, e),
+         *out = t && !t->tunes ? ses_path_join(j->dir, SES_ABLATE_OUTPUT, e) : NULL;
     bool ok = log && ses_ablate_begin_job(x->s, j, &resume, e) && put_command(x->s, j, resume, &w, e);
     if (ok && !resume) ok = ses_file_remove(log, e);
     j->state = SES_JOB_STARTED;
@@ -128,7 +123,7 @@ static bool start(void *ctx, size_t job, int *pid, ses_err *e)
     return ok && *pid > 0;
 }
 
-static void show(workshop *x, const ses_ablate_job *j)
+static void show(job_run *x, const ses_ablate_job *j)
 {
     char name[2 * SES_ABLATE_FOLDER], time[SES_NUMBER_TEXT];
     const ses_ablate_task *t = ses_ablate_task_of(x->s, j);
@@ -147,7 +142,7 @@ static void show(workshop *x, const ses_ablate_job *j)
 
 /* Tasks of models that were not made, and runs that start from these models. A job comes after the one that
  * makes its model. */
-static void fail_tasks(workshop *x)
+static void fail_tasks(job_run *x)
 {
     for (size_t i = 0; i < x->s->n_jobs; i++) {
         ses_ablate_job *j = &x->s->job[i];
@@ -161,7 +156,7 @@ static void fail_tasks(workshop *x)
 
 static bool end(void *ctx, size_t job, int status, bool stopping, int *pid, ses_err *e)
 {
-    workshop *x = ctx;
+    job_run *x = ctx;
     ses_ablate_job *j = &x->s->job[job];
     ses_err why = { 0 };
     bool ok = WIFEXITED(status) && !WEXITSTATUS(status);
@@ -169,7 +164,7 @@ static bool end(void *ctx, size_t job, int status, bool stopping, int *pid, ses_
     *pid = 0;
     j->seconds = ses_seconds() - j->start;
     if (!ok && stopping) return j->state = SES_JOB_OPEN, true;
-    char *log = file_of(j, SES_ABLATE_LOG, &why);
+    char *log = ses_path_join(j->dir, SES_ABLATE_LOG, &why);
     if (ok && ses_ablate_finish_job(x->s, j, &why)) {
         j->state = SES_JOB_DONE;
     } else {
@@ -197,7 +192,7 @@ static bool may_start(const ses_ablate *s, const ses_ablate_job *j)
 /* Pretraining runs first: they are the longest, and others wait for them. */
 static size_t next(void *ctx)
 {
-    const ses_ablate *s = ((const workshop *)ctx)->s;
+    const ses_ablate *s = ((const job_run *)ctx)->s;
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < s->n_jobs; i++)
             if ((s->job[i].task == SIZE_MAX) == !pass && may_start(s, &s->job[i])) return i;
@@ -206,14 +201,14 @@ static size_t next(void *ctx)
 
 static void idle(void *ctx)
 {
-    workshop *x = ctx;
+    job_run *x = ctx;
     ses_progress_show(&x->line, (int64_t)x->done);
 }
 
 bool ses_ablate_run_jobs(ses_ablate *s, bool *stopped, ses_err *e)
 {
     static const ses_job_calls calls = { next, start, end, idle };
-    workshop x = { .s = s };
+    job_run x = { .s = s };
     for (size_t i = 0; i < s->n_jobs; i++) x.total += s->job[i].state == SES_JOB_OPEN;
     if (!s->c->quiet)
         fprintf(stderr, "%zu job%s: %zu finished before, %zu left, %lld at a time\n", s->n_jobs,

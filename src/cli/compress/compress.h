@@ -164,9 +164,6 @@ bool ses_compress_write_card(const ses_compress *z, const char *dir, ses_err *e)
 bool ses_compress_measure_all(ses_compress *z, bool *stopped, ses_err *e);
 
 /* compress_choice.c */
-/* Marks the points that no other point beats: another with at least the score and at most the cost, one of
- * them better. Points with NaN are not on the front. */
-bool ses_pareto_mark(const double *score, const double *cost, size_t n, bool *on_front, ses_err *e);
 /* Marks the front and the chosen candidate: the least cost among the ones that lose at most --max-drop. */
 bool ses_compress_choose(ses_compress *z, ses_err *e);
 double ses_compress_cost_of(const ses_compress *z, const ses_candidate *x); /* by --by; NaN: unknown */

@@ -22,13 +22,13 @@ typedef struct job {
     double start;
 } job;
 
-typedef struct workshop {
+typedef struct job_run {
     ses_compress *z;
     job *job; /* one per candidate */
     size_t done, total;
     double start;
     ses_progress line;
-} workshop;
+} job_run;
 
 /* ---- one command ---- */
 
@@ -58,7 +58,7 @@ static int execute(char **word, const char *log, bool resume, int threads, ses_e
 }
 
 /* Starts the command at job[i].at. Output of an earlier call is continued or removed. */
-static bool start(workshop *s, size_t i, int *pid, ses_err *e)
+static bool start(job_run *s, size_t i, int *pid, ses_err *e)
 {
     const ses_compress *z = s->z;
     const char *at = s->job[i].at;
@@ -91,7 +91,7 @@ static void fail(ses_candidate *x, ses_err *why)
     ses_quote(x->reason, sizeof x->reason, why->msg, strlen(why->msg));
 }
 
-static void show(workshop *s, const ses_candidate *x)
+static void show(job_run *s, const ses_candidate *x)
 {
     char time[SES_NUMBER_TEXT];
     s->done++;
@@ -122,7 +122,7 @@ static bool is_excluded(const ses_compress *z, size_t i, ses_err *why)
 
 static bool begin(void *ctx, size_t i, int *pid, ses_err *e)
 {
-    workshop *s = ctx;
+    job_run *s = ctx;
     ses_candidate *x = &s->z->candidate[i];
     ses_err why = { 0 };
     x->commands.len = 0;
@@ -143,7 +143,7 @@ static bool begin(void *ctx, size_t i, int *pid, ses_err *e)
 /* After a command of a candidate has ended: the next one, or the end of the candidate. */
 static bool go_on(void *ctx, size_t i, int status, bool stopping, int *pid, ses_err *e)
 {
-    workshop *s = ctx;
+    job_run *s = ctx;
     job *j = &s->job[i];
     ses_candidate *x = &s->z->candidate[i];
     bool ok = WIFEXITED(status) && !WEXITSTATUS(status);
@@ -168,7 +168,7 @@ static bool go_on(void *ctx, size_t i, int status, bool stopping, int *pid, ses_
 /* The next candidate that can be started or excluded. After --budget the original alone. */
 static size_t next(void *ctx)
 {
-    const workshop *s = ctx;
+    const job_run *s = ctx;
     const ses_compress *z = s->z;
     bool late = z->a->budget > 0 && ses_seconds() - s->start > 60 * z->a->budget;
     for (size_t i = 0; i < (late ? 1 : z->n); i++) {
@@ -182,14 +182,14 @@ static size_t next(void *ctx)
 
 static void idle(void *ctx)
 {
-    workshop *s = ctx;
+    job_run *s = ctx;
     ses_progress_show(&s->line, (int64_t)s->done);
 }
 
 bool ses_compress_make(ses_compress *z, bool *stopped, ses_err *e)
 {
     static const ses_job_calls calls = { next, begin, go_on, idle };
-    workshop s = { .z = z, .start = ses_seconds(), .job = ses_alloc_array(z->n, sizeof *s.job, e) };
+    job_run s = { .z = z, .start = ses_seconds(), .job = ses_alloc_array(z->n, sizeof *s.job, e) };
     if (!s.job) return false;
     for (size_t i = 0; i < z->n; i++) s.total += z->candidate[i].state == SES_CANDIDATE_OPEN;
     if (s.total < z->n && !z->c->quiet && z->a->resume)

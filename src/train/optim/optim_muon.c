@@ -23,6 +23,7 @@ typedef struct shape {
     int64_t rows, cols, parts;
 } shape;
 
+/* Reads the name: ask for the shape first. */
 static bool is_hidden(const ses_param *p)
 {
     return p->dense && !p->embedding && ses_rank(p->tensor) == 2 && ses_param_in_layer(p);
@@ -158,7 +159,7 @@ static void step_shape(const ses_optim_call *c, size_t first, size_t n)
 {
     batch b = batch_of(&c[first], shape_of(c[first].opt, c[first].param));
     for (size_t i = first; i < n; i++)
-        if (is_hidden(c[i].param) && same_shape(&c[first], &c[i])) add(&b, &c[i]);
+        if (same_shape(&c[first], &c[i]) && is_hidden(c[i].param)) add(&b, &c[i]);
     run(&b);
 }
 
@@ -169,7 +170,7 @@ static void step_all(const ses_optim_call *c, size_t n)
     size_t others = 0;
     for (size_t i = 0; i < n; i++) {
         bool hidden = is_hidden(c[i].param), first = hidden;
-        for (size_t j = 0; first && j < i; j++) first = !is_hidden(c[j].param) || !same_shape(&c[i], &c[j]);
+        for (size_t j = 0; first && j < i; j++) first = !same_shape(&c[i], &c[j]) || !is_hidden(c[j].param);
         if (first) step_shape(c, i, n);
         if (!hidden) other[others++] = c[i];
         if (others == SOME || i + 1 == n) ses_adam_step_all(other, others), others = 0;
