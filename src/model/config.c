@@ -200,7 +200,6 @@ static bool read_problem(const ses_json *config, ses_config *c, ses_err *e)
 /* "layers" and "combine" of "sesame_head". */
 static bool read_layer_choice(const ses_json *custom, ses_config *c, ses_err *e)
 {
-    static const char *const names[] = { "mean", "sum", "concat", "mix" };
     ses_layer_choice *k = &c->custom_head.choice;
     const ses_json *layers = ses_json_get(custom, "layers");
     size_t combine;
@@ -217,7 +216,7 @@ static bool read_layer_choice(const ses_json *custom, ses_config *c, ses_err *e)
             return ses_fail(e, SES_EFORMAT, "\"layers\": an entry is not a number of a layer");
     if (c->custom_head.scalar_mix)
         return ses_fail(e, SES_EFORMAT, "\"layers\" and \"mix_layers\": expected one of them");
-    if (!ses_config_name(custom, "combine", names, SES_LEN(names), &combine, e)) return false;
+    if (!ses_config_name(custom, "combine", ses_combine_names, SES_COMBINES, &combine, e)) return false;
     k->combine = (ses_combine)combine;
     return true;
 }

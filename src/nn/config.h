@@ -15,6 +15,8 @@ enum { SES_MAX_LAYERS = 1024, SES_MAX_CLUSTERS = 8, SES_MAX_CUSTOM_LAYERS = 4, S
 
 /* mix: a learned weighted sum (ses_scalar_mix). */
 typedef enum { SES_COMBINE_MEAN, SES_COMBINE_SUM, SES_COMBINE_CONCAT, SES_COMBINE_MIX } ses_combine;
+enum { SES_COMBINES = SES_COMBINE_MIX + 1 };
+extern const char *const ses_combine_names[SES_COMBINES];
 
 /* Layers that heads read instead of the last one: 0 is the embeddings, -1 the last layer. */
 typedef struct ses_layer_choice {

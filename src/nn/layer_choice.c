@@ -2,6 +2,8 @@
  * last one. */
 #include "nn.h"
 
+const char *const ses_combine_names[SES_COMBINES] = { "mean", "sum", "concat", "mix" };
+
 bool ses_layer_choice_check(const ses_config *c, int64_t depth, ses_err *e)
 {
     const ses_layer_choice *k = &c->custom_head.choice;

@@ -47,8 +47,7 @@ static bool parse_sizes(const ses_transfer_options *o, ses_config_patch *c, ses_
 
 static bool parse_layers(const ses_transfer_options *o, ses_config_patch *c, ses_err *e)
 {
-    static const char *const combine[] = { "mean", "sum", "concat", "mix" };
-    c->combine = combine[o->combine];
+    c->combine = ses_combine_names[o->combine];
     return !o->layers || ses_int_ranges_parse(o->layers, c->layers, SES_LEN(c->layers), &c->n_layers, e) ||
            ses_wrap(e, "layers");
 }

@@ -38,7 +38,6 @@ static bool read_layer(const char **at, int64_t depth, int64_t *layer, bool *in_
 
 bool ses_layer_suffix_parse(const char *suffix, int64_t depth, ses_layer_choice *out, ses_err *e)
 {
-    static const char *const names[] = { "mean", "sum", "concat", "mix" };
     const char *at = suffix;
     int64_t from = 1, to = depth;
     bool fits[2] = { true, true };
@@ -53,8 +52,8 @@ bool ses_layer_suffix_parse(const char *suffix, int64_t depth, ses_layer_choice 
         return fail_syntax(suffix, e);
     size_t how = 0;
     if (*at == '+')
-        while (how < SES_LEN(names) && strcmp(at + 1, names[how])) how++;
-    if (how == SES_LEN(names) || (*at && *at != '+')) return fail_syntax(suffix, e);
+        while (how < SES_COMBINES && strcmp(at + 1, ses_combine_names[how])) how++;
+    if (how == SES_COMBINES || (*at && *at != '+')) return fail_syntax(suffix, e);
     if (!fits[0] || !fits[1])
         return ses_fail(e, SES_EARG, "layers %s: the model has layers 0 to %lld, or -1 to %lld", suffix,
                         (long long)depth, (long long)(-depth - 1));
