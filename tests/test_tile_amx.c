@@ -74,10 +74,8 @@ static void fill_halves(operands *o, uint32_t low, uint32_t spread)
     }
 BLOCK_DOT(plain_bytes, mt_plain_set, mt_plain_, dot_i8)
 BLOCK_DOT(plain_bf16, mt_plain_set, mt_plain_, dot_bf16)
-#ifdef __AMX_TILE__
 BLOCK_DOT(amx_bytes, mt_set, mt_, dot_i8)
 BLOCK_DOT(amx_bf16, mt_set, mt_, dot_bf16)
-#endif
 
 static void test_bytes(int rows)
 {
@@ -93,13 +91,11 @@ static void test_bytes(int rows)
             wrong += out.c[i][j] != want;
         }
     CHECK_MSG(wrong == 0, "%d rows", rows);
-#ifdef __AMX_TILE__
     if (ses_isa_best() < SES_ISA_AMX) return;
     static operands got;
     got = in;
     amx_bytes(&got, rows);
     CHECK_MSG(!memcmp(&got, &out, sizeof got), "%d rows", rows);
-#endif
 }
 
 static void test_bf16(int rows, uint32_t low, uint32_t spread)
@@ -121,13 +117,11 @@ static void test_bf16(int rows, uint32_t low, uint32_t spread)
             worst = fmax(worst, fabs(got - want) / (size + FLT_MIN));
         }
     if (low > 100) CHECK_MSG(worst < 2e-6, "%d rows: %g", rows, worst);
-#ifdef __AMX_TILE__
     if (ses_isa_best() < SES_ISA_AMX) return;
     static operands got;
     got = in;
     amx_bf16(&got, rows);
     CHECK_MSG(!memcmp(&got, &out, sizeof got), "%d rows, exponents from %d", rows, (int)low);
-#endif
 }
 
 /* Denormal operands and results are 0. */

@@ -16,7 +16,7 @@ enum {
 
 #include "attention_i8.h"
 
-#ifdef __AMX_TILE__
+#ifdef SES_AMX
 #define BELOW ses_k_attention_i8_avx512
 #else
 #define BELOW ses_k_attention_i8_ref

@@ -26,7 +26,7 @@ static inline int64_t mma_row_stride(int64_t depth)
     return ((depth + LINE - 1) / LINE | 1) * LINE;
 }
 
-#if defined __AMX_TILE__ || defined SES_PLAIN_TILES
+#if defined SES_AMX || defined SES_PLAIN_TILES
 #include "mma_tile.h"
 #elif defined __ARM_FEATURE_BF16_VECTOR_ARITHMETIC
 #include "mma_matrix.h"

@@ -64,7 +64,7 @@ static inline mt_shapes mt_row_shapes(int64_t rows)
     return s;
 }
 
-#ifdef __AMX_TILE__
+#ifdef SES_AMX
 #include "tile_amx.h"
 #else
 #include "tile_plain.h"
