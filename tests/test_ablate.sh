@@ -78,6 +78,20 @@ ok "a fourth seed" exits 0 ablate -o "$tmp/a" --seeds 4 --tasks odd --keep-model
 ok "two jobs" err_has '^10 jobs: 8 finished before, 2 left'
 ok "their models" test -s "$tmp/a/static,tasks/odd,seed=4/model.safetensors"
 
+# Runs of some tasks.
+recipe "{$common, $tasks, \"runs\": {\"all\": {}, \"some\": {\"tasks\": [\"odd\"]}, \"none\": {\"tasks\": []},
+ \"given\": {\"model\": \"all\", \"pretrain\": false, \"tasks\": [\"pairs\"]}}, \"published\": {\"some\": {\"f1\": 50}}}"
+ok "some tasks" exits 0 ablate -o "$tmp/some" --seeds 1
+ok "their jobs" err_has '^\[8/8\] given: pairs: accuracy '
+ok "all cells" out_has '^all  *[0-9][0-9.]*  *[0-9][0-9.]*  *-  *[0-9][0-9.]*  *[0-9][0-9.]*$'
+ok "no f1, no mean" out_has '^some  *[0-9][0-9.]*  *-  *50  *-  *-$'
+ok "none" out_has '^none  *-  *-  *-  *-  *-$'
+ok "without pretraining" out_has '^given  *-  *-  *-  *[0-9][0-9.]*  *-$'
+ok "columns of all runs" test "$(grep -c '^ *"\(odd\|f1\|pairs\|mean\)": {$' "$tmp/some/ablate.json")" = 9 # 3 in the recipe, 6 scores
+ok "rows of a plot" test "$(grep -o '>some<' "$tmp/some/ablate.svg" | wc -l)" = 1
+ok "fewer" exits 0 ablate -o "$tmp/some" --seeds 1 --tasks f1,pairs --plan
+ok "both selections" test "$(grep -c 'sesame finetune' "$tmp/out")" = 1
+
 # Pretraining seeds, a model without pretraining, random weights, {model}.
 recipe "{$common, $tasks, \"seeds\": [5], \"pretrain-seeds\": [7, 8], \"runs\": {\"p\": {},
  \"given\": {\"model\": \"$tmp/a/static\", \"pretrain\": false},
@@ -213,6 +227,13 @@ refuses "{$common, \"runs\": {\"a\": {}}, \"tasks\": {\"x\": {\"task\": \"clasif
 refuses "{$common, \"runs\": {\"a\": {}}, \"tasks\": {\"x\": {\"task\": \"blimp\"}}}" 3 'expected "data"'
 refuses "{$common, \"runs\": {\"a\": {}}, \"tasks\": {\"x\": {\"command\": \"serve\"}}}" 3 'expected finetune, eval or perplexity'
 refuses "{$common, \"runs\": {\"a\": {\"tune\": {\"epoch\": 1}}}, \"tasks\": {\"x\": {\"task\": \"classify\", \"train\": \"$tmp/odd.tsv\"}}}" 3 "run \"a\": \"tune\": sesame finetune has no option \"epoch\"; did you mean 'epochs'"
+refuses "{$common, $tasks, \"runs\": {\"a b\": {\"tasks\": [\"odd\", \"pair\"]}}}" 3 "recipe.json: \"runs\": \"a b\": \"tasks\": \"pair\" is not a name in \"tasks\" of the recipe; did you mean 'pairs'"
+refuses "{$common, \"runs\": {\"a\": {\"tasks\": [\"odd\"]}}}" 3 '"odd" is not a name in "tasks" of the recipe$'
+recipe "{$common, $tasks, \"runs\": {\"a\": {\"tasks\": null}}}"
+ok "null: all tasks" exits 0 ablate -o "$tmp/null" --plan
+that "tasks of null" 'grep -q odd "$tmp/out"'
+for r in '"odd"' '{"odd": 1}' '[1]'; do refuses "{$common, $tasks, \"runs\": {\"a\": {\"tasks\": $r}}}" 3 '"runs": "a": .*tasks.*an array of names of tasks'; done
+refuses "{$common, \"runs\": {\"a\": {\"pretrain\": false, \"steps\": 3}}}" 3 'has "model", "tune" and "tasks" only'
 refuses "{$common, \"runs\": {\"a\": {}}, \"tasks\": {\"x|y\": {\"task\": \"blimp\", \"data\": \"$tmp/pairs.tsv\"}}}" 3 'not a name of a task'
 for r in '"mlm_loss"' '{"a": "mlm_loss"}' '[1]' '["a|b"]' '["1","2","3","4","5","6","7","8","9","10","11","12","13"]'; do
     refuses "{$common, \"runs\": {\"a\": {}}, \"scores\": $r}" 3 '"scores": expected an array of at most 12 names'

@@ -176,6 +176,44 @@ static void test_models(void)
     ses_ablate_free(s);
 }
 
+/* Runs of some tasks: no jobs, no cells and no mean of the others. */
+static void test_tasks_of_runs(void)
+{
+    fixture f = { 0 };
+    f.args.tasks = "t,u";
+    CHECK(open_study(
+        &f, "{" COMMON ", \"runs\": {\"a\": {}, \"b\": {\"tasks\": [\"u\"]}, \"c\": {\"tasks\": []}, "
+            "\"d\": {\"pretrain\": false, \"model\": \"models\", \"tasks\": [\"p\", \"t\"]}}, "
+            "\"seeds\": 2, \"tasks\": {\"p\": {\"command\": \"perplexity\", \"data\": \"README.md\"}, "
+            "\"t\": " TASK ", \"u\": " TASK "}, \"published\": {\"a\": {\"t\": 1}, \"b\": {\"t\": 2, "
+            "\"mean\": 3}}}"));
+    ses_ablate *s = &f.study;
+    ses_ablate_comparison c;
+    char text[80];
+    /* a: pretraining and 2 x 2 seeds; b: pretraining and 2; c: pretraining; d: 2, without p of --tasks */
+    CHECK(s->n_jobs == 11 && s->n_tasks == 2 && s->n_averaged == 2);
+    CHECK(s->job[6].run == 1 && s->job[6].task == 1 && s->job[6].after == 5 && s->job[8].run == 2);
+    CHECK(s->job[9].run == 3 && s->job[9].task == 0 && !ses_ablate_has_task(s, 3, 1));
+    for (size_t i = 0; i < s->n_jobs; i++) finish_job(&s->job[i], "eval_accuracy", 0.5);
+    ses_json_free(s->job[7].record), s->job[7].record = NULL;
+    ses_json_free(s->job[10].record), s->job[10].record = NULL;
+    s->job[7].state = s->job[10].state = SES_JOB_FAILED;
+    CHECK(ses_ablate_fill(s, &f.e) && s->n_columns == 3 && s->column[2].kind == SES_COLUMN_MEAN);
+    CHECK(ses_ablate_has_column(s, 0, 2) && !ses_ablate_has_column(s, 1, 2) &&
+          ses_ablate_has_column(s, 1, 1));
+    static const char *const want[4][3] = { { "50.00 +-0.00", "50.00 +-0.00", "50.00 +-0.00" },
+                                            { "-", "50.00 (1 failed)", "-" },
+                                            { "-", "-", "-" },
+                                            { "50.00 (1 failed)", "-", "-" } };
+    for (size_t i = 0; i < 4; i++)
+        for (size_t k = 0; k < 3; k++) {
+            const char *got = ses_ablate_cell_text(s, i, k, "+-", text, sizeof text);
+            CHECK(!strcmp(got, want[i][k]) || (printf("    %zu, %zu: %s\n", i, k, got), false));
+        }
+    CHECK(!ses_ablate_compare(s, 0, &c, &f.e) && f.e.code == SES_OK); /* b has a published score only */
+    ses_ablate_free(s);
+}
+
 static void test_median(void)
 {
     double odd[] = { 3, 1, 2 }, even[] = { 4, 1, 3, 2 };
@@ -237,6 +275,7 @@ int main(void)
     test_plan();
     test_cells();
     test_models();
+    test_tasks_of_runs();
     test_median();
     return check_report();
 }

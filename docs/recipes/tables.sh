@@ -7,6 +7,8 @@
 # Finished jobs are skipped, so the same command resumes after an interruption; runs that occur in several tables are trained once.
 # Variables: SESAME (build/sesame), DEVICE (cuda), DTYPE, JOBS at a time (16 on a GPU, else 1), CORPUS (data/pretrain-corpus/corpus.txt.xz),
 # VALID, BYTES of the corpus (36000000), OPTIONS: further options of ablate, as --set steps=20 --set tune.train-size=100 --seeds 1.
+# OPTIONS="--set tune.device=cpu": models are pretrained on the GPU and fine-tuned on the processor cores beside it. Set it from the first call on:
+# finished jobs are compared by it.
 set -eu
 sesame=${SESAME:-build/sesame} data=data out=tables
 export SESAME_DEVICE="${DEVICE:-cuda}"
@@ -148,9 +150,19 @@ report() {
 for table; do
     case $table in
     report) report; continue ;;
-    data) make_word; make_byte; make_qa; make_pairs; continue ;;
+    data)
+        make_word
+        make_byte
+        make_qa
+        if [ -d $data/multi30k ]; then make_pairs
+        else echo "$data/multi30k is absent: skipped en-de.json and the other files of the table tlm" >&2; fi
+        continue
+        ;;
     bart | t5) make_byte; make_qa ;;
-    tlm) make_pairs ;;
+    tlm)
+        [ -d $data/multi30k ] || { echo "$data/multi30k is absent: skipped the table tlm" >&2; continue; }
+        make_pairs
+        ;;
     ner) ;;
     *) make_word; make_qa ;;
     esac

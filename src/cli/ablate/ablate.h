@@ -56,6 +56,7 @@ typedef struct ses_ablate_run {
     const char *name, *entry;   /* entry: its name in "runs", without the values of the grid; "": none */
     const ses_json *change;     /* its options in "runs"; NULL: none */
     const ses_json *tune;       /* its options of fine-tuning; NULL: none */
+    const ses_json *tasks;      /* the names of its tasks; NULL: all */
     const char *model;          /* without pretraining: the model of its tasks; NULL: "tune" has a config */
     const char *dir;            /* folder of that model; NULL: `from` has it */
     size_t from;                /* an earlier run whose model it starts from; SIZE_MAX: none */
@@ -137,6 +138,8 @@ bool ses_ablate_read(ses_ablate *s, ses_err *e);
 /* The folder of a run: special characters of its name become '-'. */
 void ses_ablate_name_folder(const char *run, char name[SES_ABLATE_FOLDER]);
 bool ses_ablate_lower_is_better(const char *metric);
+/* Whether a run takes part in a task. */
+bool ses_ablate_has_task(const ses_ablate *s, size_t run, size_t task);
 
 /* ablate_words.c: options of a recipe as arguments. */
 typedef struct ses_ablate_layer {
@@ -194,6 +197,8 @@ bool ses_ablate_print_plan(ses_ablate *s, ses_err *e);
 bool ses_ablate_fill(ses_ablate *s, ses_err *e);
 double ses_ablate_median(double *x, size_t n); /* sorts x; NaN: n is 0 */
 ses_ablate_cell *ses_ablate_cell_at(const ses_ablate *s, size_t run, size_t column);
+/* Whether a run takes part in the task of a column, or in all tasks of their mean. */
+bool ses_ablate_has_column(const ses_ablate *s, size_t run, size_t column);
 
 /* ablate_json.c */
 void ses_ablate_put_json(ses_ablate *s, ses_json_writer *w);

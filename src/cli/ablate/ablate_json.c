@@ -70,7 +70,8 @@ static void put_run(const ses_ablate *s, size_t run, ses_json_writer *w)
     ses_json_member_string(w, "run", a->name);
     if (a->model) ses_json_member_string(w, "model", a->model);
     ses_json_member_object(w, "scores");
-    for (size_t k = 0; k < s->n_columns; k++) put_cell(s, run, k, w);
+    for (size_t k = 0; k < s->n_columns; k++)
+        if (ses_ablate_has_column(s, run, k)) put_cell(s, run, k, w);
     ses_json_end_object(w);
     put_costs(&s->costs[run], w);
     ses_json_member_array(w, "jobs");

@@ -84,7 +84,7 @@ static bool put_pretraining(ses_ablate *s, const ses_ablate_job *j, ses_ablate_w
     const ses_ablate_layer layer[] = {
         { .object = s->common, .where = "\"common\"" },
         { .object = ses_json_root(s->set), .where = "--set" },
-        { .object = a->change, .where = where, .reserved = "tune|pretrain" },
+        { .object = a->change, .where = where, .reserved = "tune|pretrain|tasks" },
         { .object = s->grid, .where = "\"grid\"", .at = a->at },
     };
     return ses_ablate_add_options(s, w, ses_command_find("pretrain"), layer, SES_LEN(layer), e) &&
@@ -183,6 +183,7 @@ static bool add_job(ses_ablate *s, ses_ablate_job j, ses_err *e)
 /* Random weights have fine-tuning tasks only. */
 static size_t seeds_of(const ses_ablate *s, size_t run, size_t task)
 {
+    if (!ses_ablate_has_task(s, run, task)) return 0;
     if (s->task[task].tunes) return s->n_seeds;
     return s->run[run].pretrains || s->run[run].model ? 1 : 0;
 }
@@ -285,7 +286,7 @@ static bool add_jobs(ses_ablate *s, ses_err *e)
 {
     if (!check_task_folders(s, e) || !find_models(s, e)) return false;
     size_t n = count_jobs(s);
-    if (!n) return ses_fail(e, SES_EFORMAT, "no jobs: no run has pretraining, and \"tasks\" is empty");
+    if (!n) return ses_fail(e, SES_EFORMAT, "no jobs: no run has pretraining or a task");
     if (n > SES_ABLATE_JOBS) return ses_fail(e, SES_EFORMAT, "%zu jobs: more than %d", n, SES_ABLATE_JOBS);
     s->job = ses_alloc_array(n, sizeof *s->job, e);
     for (size_t i = 0; s->job && i < s->n_runs; i++)

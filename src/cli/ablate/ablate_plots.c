@@ -23,30 +23,31 @@ static bool has_values(const ses_ablate *s, size_t column)
     return n > 0;
 }
 
-/* A row per run. */
+/* A row per run that has the column. */
 static bool put_intervals(const ses_ablate *s, size_t column, ses_report *r)
 {
     const ses_ablate_column *c = &s->column[column];
     char label[200];
+    size_t n = 0;
     const char **name = ses_alloc_array(s->n_runs, sizeof *name, NULL);
     double *x = name ? ses_alloc_array(3 * s->n_runs, sizeof *x, NULL) : NULL;
     if (!x) return ses_free(name), false;
     for (size_t i = 0; i < s->n_runs; i++) {
         const ses_mean_interval *m = &ses_ablate_cell_at(s, i, column)->interval;
-        name[i] = s->run[i].name;
-        x[i] = c->scale * m->mean;
-        x[s->n_runs + i] = c->scale * m->low;
-        x[2 * s->n_runs + i] = c->scale * m->high;
-        if (!c->lower_is_better && x[2 * s->n_runs + i] > 100) /* NaN: no interval */
-            x[2 * s->n_runs + i] = 100;                        /* no score is above it */
+        if (!ses_ablate_has_column(s, i, column)) continue;
+        name[n] = s->run[i].name;
+        x[n] = c->scale * m->mean;
+        x[s->n_runs + n] = c->scale * m->low;
+        x[2 * s->n_runs + n] = c->scale * m->high;
+        if (!c->lower_is_better && x[2 * s->n_runs + n] > 100) /* NaN: no interval */
+            x[2 * s->n_runs + n] = 100;                        /* no score is above it */
+        n++;
     }
     label_of(s, c, label, sizeof label);
-    ses_report_intervals(r, label,
-                         &(ses_figure_intervals){ .n = (int64_t)s->n_runs,
-                                                  .name = name,
-                                                  .value = x,
-                                                  .low = x + s->n_runs,
-                                                  .high = x + 2 * s->n_runs });
+    ses_report_intervals(
+        r, label,
+        &(ses_figure_intervals){
+            .n = (int64_t)n, .name = name, .value = x, .low = x + s->n_runs, .high = x + 2 * s->n_runs });
     ses_free(x);
     ses_free(name);
     return true;
@@ -66,7 +67,7 @@ static bool axis_of(const ses_ablate *s, double *least, double *greatest)
     return ses_json_len(s->grid) == 1 && ses_json_len(values) >= 3;
 }
 
-/* The runs of one entry of "runs", from `first` on, as a curve; returns how many. */
+/* The runs of one entry of "runs", from `first` on, as a curve if they have the column; returns how many. */
 static size_t put_curve(const ses_ablate *s, size_t column, size_t first, double *buf, ses_figure *f)
 {
     const ses_ablate_column *c = &s->column[column];
@@ -83,6 +84,7 @@ static size_t put_curve(const ses_ablate *s, size_t column, size_t first, double
         band |= !isnan(m->low);
         n++;
     }
+    if (!ses_ablate_has_column(s, first, column)) return n;
     ses_figure_line(f, &(ses_figure_series){ .name = *name ? name : s->column[column].name,
                                              .n = (int64_t)n,
                                              .x = x,

@@ -62,6 +62,8 @@ static bool read_change(ses_ablate *s, const ses_json *change, ses_ablate_run *a
     if (!pretrain) on = has_corpus(s, change) || !model;
     a->change = change;
     a->tune = ses_json_get(change, "tune");
+    a->tasks = ses_json_get(change, "tasks");
+    if (a->tasks && ses_json_type_of(a->tasks) == SES_JSON_NULL) a->tasks = NULL;
     a->pretrains = on;
     if (!is_object(a->tune, "\"tune\"", e)) return false;
     if (on) return true;
@@ -69,10 +71,10 @@ static bool read_change(ses_ablate *s, const ses_json *change, ses_ablate_run *a
     if (model && !a->model) return ses_json_wrong_type("model", model, "a string", e);
     for (size_t i = 0; i < ses_json_len(change); i++) {
         const char *key = ses_json_key(change, i, NULL);
-        if (!ses_list_has("pretrain|model|tune", key))
+        if (!ses_list_has("pretrain|model|tune|tasks", key))
             return ses_fail(e, SES_EFORMAT,
-                            "\"%s\": a run without pretraining has \"model\" and \"tune\" only; options of "
-                            "fine-tuning belong into \"tune\"",
+                            "\"%s\": a run without pretraining has \"model\", \"tune\" and \"tasks\" only; "
+                            "options of fine-tuning belong into \"tune\"",
                             ses_quoted_of(key, strlen(key)).s);
     }
     return true;
@@ -226,6 +228,49 @@ static size_t find_task(const ses_ablate *s, const char *name, size_t n)
     size_t i = 0;
     while (i < s->n_tasks && !ses_equal(name, n, s->task[i].name)) i++;
     return i;
+}
+
+bool ses_ablate_has_task(const ses_ablate *s, size_t run, size_t task)
+{
+    const ses_json *names = s->run[run].tasks;
+    bool found = !names;
+    for (size_t i = 0; i < ses_json_len(names) && !found; i++) {
+        size_t n = 0;
+        const char *name = ses_json_string(ses_json_at(names, i), &n);
+        found = name && ses_equal(name, n, s->task[task].name);
+    }
+    return found;
+}
+
+/* "tasks" of one run: names of columns. */
+static bool check_names(const ses_ablate *s, const ses_json *names, ses_err *e)
+{
+    if (names && ses_json_type_of(names) != SES_JSON_ARRAY)
+        return ses_json_wrong_type("tasks", names, "an array of names of tasks", e);
+    for (size_t k = 0; k < ses_json_len(names); k++) {
+        size_t n = 0;
+        const char *name = ses_json_string(ses_json_at(names, k), &n);
+        ses_suggestion near = { .word = name };
+        if (!name)
+            return ses_json_wrong_type("tasks", ses_json_at(names, k), "an array of names of tasks", e);
+        if (find_task(s, name, n) < s->n_tasks) continue;
+        for (size_t i = 0; i < s->n_tasks; i++)
+            ses_suggest_offer(&near, s->task[i].name, strlen(s->task[i].name));
+        ses_fail(e, SES_EFORMAT, "\"tasks\": \"%s\" is not a name in \"tasks\" of the recipe",
+                 ses_quoted_of(name, n).s);
+        return ses_suggest_add(&near, "", e);
+    }
+    return true;
+}
+
+static bool check_tasks_of_runs(const ses_ablate *s, ses_err *e)
+{
+    for (size_t i = 0; i < s->n_runs; i++) {
+        const char *name = s->run[i].entry;
+        if (!check_names(s, s->run[i].tasks, e))
+            return ses_wrap(e, "\"runs\": \"%s\"", ses_quoted_of(name, strlen(name)).s);
+    }
+    return true;
 }
 
 /* The tasks in the column "mean"; default: the fine-tuned ones. */
@@ -475,8 +520,9 @@ static bool read_all(ses_ablate *s, const ses_json *root, ses_err *e)
            (!seeds || read_seeds(seeds, "seeds", s->seed, &s->n_seeds, e)) &&
            (!pretrain_seeds ||
             read_seeds(pretrain_seeds, "pretrain-seeds", s->pretrain_seed, &s->n_pretrain_seeds, e)) &&
-           read_runs(s, runs, e) && read_tasks(s, ses_json_get(root, "tasks"), e) && check_scores(s, e) &&
-           read_mean(s, ses_json_get(root, "mean"), e) && check_published(s, e);
+           read_runs(s, runs, e) && read_tasks(s, ses_json_get(root, "tasks"), e) &&
+           check_tasks_of_runs(s, e) && check_scores(s, e) && read_mean(s, ses_json_get(root, "mean"), e) &&
+           check_published(s, e);
 }
 
 bool ses_ablate_read(ses_ablate *s, ses_err *e)

@@ -39,7 +39,8 @@ const char *ses_ablate_cell_text(const ses_ablate *s, size_t run, size_t column,
     int digits = ses_ablate_digits(c);
     double half = 0.5 * c->scale * (x->interval.high - x->interval.low);
     if (!x->n)
-        snprintf(buf, size, "%s", count_failed(s, run, c) ? "failed" : "-");
+        snprintf(buf, size, "%s",
+                 ses_ablate_has_column(s, run, column) && count_failed(s, run, c) ? "failed" : "-");
     else if (isnan(half))
         snprintf(buf, size, "%.*f", digits, c->scale * x->interval.mean);
     else

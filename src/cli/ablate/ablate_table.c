@@ -13,6 +13,16 @@ ses_ablate_cell *ses_ablate_cell_at(const ses_ablate *s, size_t run, size_t colu
     return &s->cell[run * s->n_columns + column];
 }
 
+bool ses_ablate_has_column(const ses_ablate *s, size_t run, size_t column)
+{
+    const ses_ablate_column *c = &s->column[column];
+    bool all = true;
+    for (size_t i = 0; i < s->n_tasks; i++)
+        if (c->kind == SES_COLUMN_MEAN ? s->averages[i] : c->kind == SES_COLUMN_TASK && c->task == i)
+            all &= ses_ablate_has_task(s, run, i);
+    return all;
+}
+
 /* ---- columns ---- */
 
 static void add_column(ses_ablate *s, ses_ablate_column c)
