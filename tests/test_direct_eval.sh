@@ -75,7 +75,7 @@ cat >"$tmp/fails.jsonl" <<'EOT'
 {"type": "MFT", "name": "wrong", "text": "The film was great.", "label": "positive"}
 {"type": "INV", "name": "opposite", "texts": ["The film was great.", "The film was terrible."]}
 {"type": "INV", "name": "tolerated", "texts": ["The film was great.", "The film was terrible."], "tolerance": 1}
-{"type": "DIR", "name": "against", "texts": ["The film is long.", "The film is long. I hate it."], "label": 1}
+{"type": "DIR", "name": "against", "texts": ["I saw it on Monday.", "I saw it on Monday. I hated it."], "label": 1}
 {"type": "DIR", "name": "cannot fail", "texts": ["I hated it.", "I loved it."], "label": 1, "tolerance": 1}
 EOT
 "$sesame" eval $model "$tmp/fails.jsonl" --task checklist --json >"$tmp/out" 2>"$tmp/err"

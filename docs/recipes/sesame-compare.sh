@@ -17,7 +17,7 @@ sed 's/"bert"/"electra"/; s/^  "hidden_size": \(.*\),/&\n  "embedding_size": \1,
 
 # choose NAME: sets the configuration of a run.
 choose() {
-    config=$here/sesame-small.json lr=1e-3 vocab=8192 length=128 extra= batch=${BATCH:-65536}
+    config=$here/sesame-small.json lr=1e-3 vocab=8192 length=128 extra= batch=${BATCH:-65536} optimizer=adamw ratio=
     # Post-norm models stay longer on the plateau of the unigram loss; smaller batches shorten it.
     case $1 in bert*) config=$here/sesame-small-bert.json batch=$((batch / 2)) extra='--warmup 0.3' ;; esac
     case $1 in
@@ -29,8 +29,10 @@ choose() {
     modern-mask15) extra='--mask-rate 0.15' ;;
     modern-512) length=512 ;;
     modern-ema) extra='--ema 0.99' ;;
-    modern-lamb) lr=8e-3 extra='--optimizer lamb' ;;
+    modern-lamb) lr=8e-3 optimizer=lamb ;;
     modern-ramp) extra='--batch-ramp 0.5 --ramp-from 0.25' ;;
+    muon-*-*) # muon-RATE-RATIO
+        optimizer=muon ratio=${1##*-} lr=${1#muon-} lr=${lr%-*} ;;
     *) echo "unknown run $1" >&2; exit 2 ;;
     esac
 }
@@ -39,7 +41,7 @@ run() { # NAME
     choose "$1"
     mkdir -p "$out/$1/work"
     ln -sf "$(cd "$out/$vocab/work" && pwd)"/*word* "$out/$1/work/"
-    CONFIG=$config BATCH=$batch LR=$lr VOCAB=$vocab TIME=${TIME:-35s} STEPS=${STEPS:-} LENGTH=$length EVAL_TOKENS=${EVAL_TOKENS:-300000} PARTS=encoder EXTRA=$extra \
+    CONFIG=$config BATCH=$batch LR=$lr VOCAB=$vocab TIME=${TIME:-35s} STEPS=${STEPS:-} LENGTH=$length WARMUP=0.05 UNIT=token OPTIMIZER=$optimizer RATIO=$ratio EVAL_TOKENS=${EVAL_TOKENS:-300000} PARTS=encoder EXTRA=$extra \
         sh "$here/sesame-small.sh" "$corpus" "$valid" "$out/$1" >"$out/$1.log" 2>&1 || { tail -3 "$out/$1.log"; return 0; }
     grep -E ' per update: |^Held|mlm_accuracy|^Time' "$out/$1.log" | tr -s ' \n' ' ' | sed "s/^/$1: /; s/ *$/\n/"
 }

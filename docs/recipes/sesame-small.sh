@@ -1,29 +1,29 @@
 #!/bin/sh
-# Trains the bundled models from text: tokenizer, token file, pretraining in two rounds, quantization.
+# Trains the bundled models from text: tokenizer, token file, pretraining, quantization.
 #     sh docs/recipes/sesame-small.sh CORPUS VALID OUT
 # CORPUS and VALID: English, one paragraph per line, an empty line between documents; plain or .xz. Writes to OUT:
 #     small-f16      the encoder in 16 bits: start of full fine-tuning
 #     sesame-small   the bundled encoder in 8 bits: base model of the adapters
 #     sesame-gpt     the bundled generator, if PARTS contains generator
-# The first round ends with learning rate 0. The second round continues with its weights: the learning rate rises and falls again,
-# over more updates, with another order of texts and masks (SEED). Sequences have 512 tokens in the middle and 128 at the end,
-# because most texts of the tasks are short.
+# The encoder learns with Muon in one round. Sequences contain whole sentences: 128 tokens, 512 in the middle, 128 again at the end,
+# because most texts of the tasks are short. Half of the batches mask whole words, the others single tokens.
 # Variables:
-#     PARTS                               encoder again generator; words: only the encoder's tokenizer and token files
+#     PARTS                               encoder generator; again: a further round; words: only the encoder's tokenizer and token files
+#     TOKENIZER                           of the encoder: a tokenizer.json; default: trained on CORPUS
 #     DEVICE, DTYPE                       cuda; bf16 on a GPU
-#     TIME, AGAIN_TIME, GPT_TIME          time of the runs (or STEPS, AGAIN_STEPS, GPT_STEPS: updates)
+#     STEPS or TIME                       updates of the encoder (26000), or as many as fit
+#     AGAIN_STEPS or AGAIN_TIME, SEED     of a further round (10m, 43)
+#     GPT_TIME or GPT_STEPS               of the generator
 #     BATCH, LENGTH                       tokens per update; sequence length
 #     LR, AGAIN_LR, CONFIG, VOCAB         learning rates, architecture, vocabulary size
-#     OPTIMIZER, SCHEDULE, OBJECTIVE      of both rounds of the encoder: adamw, linear, mlm
-#     DECAY, AGAIN_DECAY                  weight decay of the rounds
-#     FROM                                initial model of the second round (OUT/work/encoder; may be an 8-bit folder)
+#     OPTIMIZER, RATIO, SCHEDULE          muon, its rate of hidden matrices relative to LR (2), linear
+#     OBJECTIVE, UNIT                     mlm, token:0.5,word:0.5 (--mask-unit)
+#     DECAY, AGAIN_DECAY, WARMUP          weight decay of the rounds; warmup of the first
+#     FROM                                initial model of the further round (OUT/work/encoder; may be an 8-bit folder)
 #     SAVE_EVERY, RESUME=1                updates per checkpoint; resume from one
 #     EXTRA, AGAIN_EXTRA, GPT_EXTRA       further options of pretrain
 # A quick trial on two cores:
-#     DEVICE=cpu TIME=1m AGAIN_TIME=1m GPT_TIME=1m BATCH=1024 sh docs/recipes/sesame-small.sh sample.txt sample.txt /tmp/try
-# One round with Muon, in which a sixteenth of the batches predicts the next token, and short sequences at the end:
-#     PARTS=encoder TIME=18m OPTIMIZER=muon EXTRA="--muon-ratio 4" OBJECTIVE=mlm:15,ntp:1 LENGTH=128:0.7,512:0.15,128:0.1,32:0.05 \
-#         sh docs/recipes/sesame-small.sh corpus.txt valid.txt OUT
+#     DEVICE=cpu TIME=1m GPT_TIME=1m BATCH=1024 sh docs/recipes/sesame-small.sh sample.txt sample.txt /tmp/try
 set -eu
 corpus=$1 valid=$2 out=$3
 here=$(dirname "$0")
@@ -34,14 +34,15 @@ mkdir -p "$work"
 text() { case $1 in *.xz) xz -dc "$1" ;; *) cat "$1" ;; esac; }
 exists() { [ -e "$1" ] && echo "$1 exists" >&2; }
 
-tokenizer() { # NAME OPTION...
-    name=$1
-    shift
+tokenizer() { # NAME OPTION-OF-CORPUS OPTION...
+    name=$1 split=$2
+    shift 2
     exists "$work/$name.json" || text "$corpus" | "$sesame" train-tokenizer -q -o "$work/$name.json" "$@" -
     for part in corpus valid; do
         eval "from=\$$part"
+        # shellcheck disable=SC2086  # no option or one
         exists "$work/$part-$name.ids" ||
-            "$sesame" corpus build -q --tokenizer "$work/$name.json" -o "$work/$part-$name.ids" "$from" >/dev/null
+            "$sesame" corpus build -q $split --tokenizer "$work/$name.json" -o "$work/$part-$name.ids" "$from" >/dev/null
     done
 }
 
@@ -63,27 +64,36 @@ export_encoder() { # FOLDER: writes the encoder in 16 and in 8 bits
     "$sesame" quantize "$out/small-f16" "$out/sesame-small" --dtype int8 --embeddings int8 --overwrite -q
 }
 
-parts=${PARTS:-encoder again generator}
-mlm="--objective ${OBJECTIVE:-mlm} --mask-rate 0.3 --mask-rate-end 0.15 --optimizer ${OPTIMIZER:-adamw} --schedule ${SCHEDULE:-linear}"
-words() { tokenizer word --type wordpiece --lowercase --vocab-size "${VOCAB:-8192}" --limit-alphabet 120; }
+parts=${PARTS:-encoder generator}
+optimizer=${OPTIMIZER:-muon}
+mlm="--objective ${OBJECTIVE:-mlm} --mask-rate 0.3 --mask-rate-end 0.15 --mask-unit ${UNIT:-token:0.5,word:0.5} --optimizer $optimizer"
+[ "$optimizer" != muon ] || mlm="$mlm --muon-ratio ${RATIO:-2}"
+mlm="$mlm --schedule ${SCHEDULE:-linear}"
+words() {
+    [ -z "${TOKENIZER:-}" ] || [ -e "$work/word.json" ] || cp "$TOKENIZER" "$work/word.json"
+    tokenizer word --split-sentences --type wordpiece --lowercase --vocab-size "${VOCAB:-8192}" --limit-alphabet 120
+}
+length=${LENGTH:-128:0.7,512:0.12,128:0.18}
 
 case $parts in *words*) words ;; esac
 case $parts in *encoder*)
     words
+    steps=${STEPS:-}
+    [ -n "$steps${TIME:-}" ] || steps=26000
     # shellcheck disable=SC2086  # several options
-    train encoder word "${TIME:-7m}" "${STEPS:-}" --config "${CONFIG:-$here/sesame-small.json}" $mlm \
-        --length "${LENGTH:-128:0.9,512:0.1}" --lr "${LR:-1e-3}" --weight-decay "${DECAY:-0.05}" --warmup 0.05 ${EXTRA:-}
+    train encoder word "${TIME:-}" "$steps" --config "${CONFIG:-$here/sesame-small.json}" $mlm \
+        --length "$length" --lr "${LR:-2e-3}" --weight-decay "${DECAY:-0.1}" --warmup "${WARMUP:-0.02}" ${EXTRA:-}
     export_encoder "$work/encoder" ;;
 esac
 case $parts in *again*)
     words
     # shellcheck disable=SC2086  # several options
     train again word "${AGAIN_TIME:-10m}" "${AGAIN_STEPS:-}" --model "${FROM:-$work/encoder}" $mlm \
-        --length "${LENGTH:-128:0.65,512:0.15,128:0.2}" --lr "${AGAIN_LR:-1e-3}" --weight-decay "${AGAIN_DECAY:-0.1}" --warmup 0.02 --seed "${SEED:-43}" ${AGAIN_EXTRA:-}
+        --length "$length" --lr "${AGAIN_LR:-1e-3}" --weight-decay "${AGAIN_DECAY:-0.1}" --warmup 0.02 --seed "${SEED:-43}" ${AGAIN_EXTRA:-}
     export_encoder "$work/again" ;;
 esac
 case $parts in *generator*)
-    tokenizer byte --type bpe --vocab-size 4096
+    tokenizer byte '' --type bpe --vocab-size 4096
     # shellcheck disable=SC2086  # several options
     train generator byte "${GPT_TIME:-2m}" "${GPT_STEPS:-}" --config "$here/sesame-gpt.json" --objective clm --length 256 --lr 2e-3 \
         --weight-decay 0.05 --warmup 0.05 ${GPT_EXTRA:-}
