@@ -1,5 +1,5 @@
 #!/bin/sh
-# eval of tasks that need no fine-tuning: LAMA (facts) and CheckList (behavioral tests).
+# eval of tasks that need no fine-tuning: LAMA (facts), CheckList (behavioral tests), options of minimal pairs.
 # Usage: test_direct_eval.sh BUILD_DIR, from the source folder.
 . tests/counted.sh
 data=tests/fixtures/eval
@@ -46,6 +46,19 @@ that "a causal model" '[ "$(number eval_samples)" = 6 ]'
 that "two files" 'grep -q "^all facts  *16 " "$tmp/out"'
 cat $data/lama.jsonl | "$sesame" eval sesame-small - --task lama >"$tmp/two" 2>&1
 that "standard input" 'grep -q "^all facts  *8 " "$tmp/two"'
+# Minimal pairs: how a sentence is scored.
+printf 'UID\tgood\tbad\nx\tThe unbelievably tired cats sleep.\tThe unbelievably tired cats sleeps.\n' >"$tmp/pairs.tsv"
+pairs() { "$sesame" eval "$@" >"$tmp/out" 2>"$tmp/err"; }
+that "pairs, the rest of words masked" 'pairs sesame-small "$tmp/pairs.tsv" --task blimp --pll word --temperature 2 && grep -q "100.00 % of 1 pairs" "$tmp/out"'
+score() { "$sesame" prefer "$@" 'unbelievably tired cats' 'unbelievably tired cat' | awk 'NR == 1 { print $1 }'; }
+plain=$(score) words=$(score --pll word) warm=$(score --temperature 2)
+that "fewer pieces of a word to guess from" 'awk "BEGIN { exit !($words < $plain - 5) }"'
+that "a flatter distribution" 'awk "BEGIN { exit !($warm < $plain - 1) }"'
+that "no masks" '! pairs sesame-gpt "$tmp/pairs.tsv" --task blimp --pll word && err_has "has no masks"'
+for o in '--pll word' '--temperature 2'; do
+    that "$o of another task" '! pairs sesame-small $data/lama.jsonl --task lama $o && err_has "${o% *} applies to --task blimp and --task agreement"'
+done
+that "temperature 0" '! pairs sesame-small "$tmp/pairs.tsv" --task blimp --temperature 0 && err_has "0 is out of range"'
 "$sesame" eval sesame-small x y --task blimp >"$tmp/out" 2>"$tmp/err"
 that "two files of another task" '[ $? -ne 0 ] && err_has "only --task lama and --task checklist take several"'
 lama sesame-ner

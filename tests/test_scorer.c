@@ -28,9 +28,9 @@ static ses_tokenizer *words(bool with_special, ses_err *e)
 
 static int32_t word_at(int i) { return 5 + (i * 7 + i * i) % (WORDS - 5); }
 
-/* The log-probability of `id` at a row of a pass over ids. */
+/* The log-probability of `id` at a row of a pass over ids, with the logits divided by a temperature. */
 static double expected_logprob(const ses_model *m, ses_tape *t, const int32_t *ids, int32_t n, int32_t row,
-                               int32_t id)
+                               int32_t id, double temperature)
 {
     ses_err e = { 0 };
     ses_outputs out;
@@ -43,8 +43,8 @@ static double expected_logprob(const ses_model *m, ses_tape *t, const int32_t *i
     const ses_real *y = x->f + row * ses_cols(x);
     double max = -INFINITY, sum = 0;
     for (int64_t v = 0; v < ses_cols(x); v++) max = fmax(max, (double)y[v]);
-    for (int64_t v = 0; v < ses_cols(x); v++) sum += exp((double)y[v] - max);
-    return (double)y[id] - max - log(sum);
+    for (int64_t v = 0; v < ses_cols(x); v++) sum += exp(((double)y[v] - max) / temperature);
+    return ((double)y[id] - max) / temperature - log(sum);
 }
 
 static size_t make_text(char *text, size_t size, int words_n)
@@ -79,7 +79,7 @@ static void test_causal(ses_device *dev)
         for (int begin = 0; done < TEXT; begin += S) {
             int end = begin + W < TEXT ? begin + W : TEXT;
             for (; done < end; done++) {
-                double want = expected_logprob(m, t, id + begin, end - begin, done - 1 - begin, id[done]);
+                double want = expected_logprob(m, t, id + begin, end - begin, done - 1 - begin, id[done], 1);
                 worst = fmax(worst, fabs(want - (double)x.token_logprob[done]));
                 sum += want;
             }
@@ -114,7 +114,7 @@ static void test_masked(ses_device *dev)
             int32_t id[64] = { 1 };
             for (int j = begin; j < end; j++) id[1 + j - begin] = j == i ? 4 : word_at(j);
             id[1 + end - begin] = 3;
-            double want = expected_logprob(m, t, id, end - begin + 2, 1 + i - begin, word_at(i));
+            double want = expected_logprob(m, t, id, end - begin + 2, 1 + i - begin, word_at(i), 1);
             worst = fmax(worst, fabs(want - (double)x.token_logprob[1 + i]));
         }
         CHECK_MSG(worst < 1e-5, "window %d: off by %g", window, worst);
@@ -151,6 +151,65 @@ static void test_together(ses_device *dev, const char *dir, bool with_special)
     ses_scorer_free(s), ses_scorer_free(one), ses_tokenizer_free(k), ses_model_free(m);
 }
 
+/* Words of several tokens: the later ones are masked, too. A temperature of 2. */
+static void test_word_rest(ses_device *dev)
+{
+    enum { N = 7 };
+    static const char pieces[] =
+        "{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": [], "
+        "\"normalizer\": null, \"pre_tokenizer\": {\"type\": \"WhitespaceSplit\"}, \"post_processor\": "
+        "{\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 3], \"cls\": [\"[CLS]\", 1]}, \"decoder\": "
+        "null, "
+        "\"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\", \"continuing_subword_prefix\": "
+        "\"##\", "
+        "\"max_input_chars_per_word\": 100, \"vocab\": {\"[UNK]\": 0, \"[CLS]\": 1, \"[BOS]\": 2, "
+        "\"[SEP]\": 3, \"[MASK]\": 4, \"a\": 5, \"##b\": 6, \"##c\": 7, \"d\": 8}}}";
+    static const int32_t id[N] = { 5, 6, 7, 8, 5, 6, 8 }; /* abc d ab d */
+    static const int word[N] = { 0, 0, 0, 1, 2, 2, 3 };
+    static const char text[] = "abc d ab d";
+    const char *dir = "tests/golden/bert-masked-lm";
+    ses_err e = { 0 };
+    ses_model *m = ses_model_open(dir, dev, NULL, &e);
+    ses_tokenizer *k = ses_tokenizer_from_json(pieces, strlen(pieces), &e);
+    ses_tape *t = ses_tape_new(dev, NULL, &e);
+    for (int way = 0; way < 4; way++) {
+        bool rest = way & 1;
+        double temperature = way & 2 ? 2 : 1, worst = 0;
+        ses_scorer_options o = { .mask_word_rest = rest, .temperature = way & 2 ? 2 : 0 };
+        ses_scorer *s = m && k ? ses_scorer_new(m, k, dir, &o, &e) : NULL;
+        ses_text_score x = { 0 };
+        if (!CHECK_MSG(s && ses_scorer_score_text(s, text, strlen(text), &x, &e), "%s", e.msg)) break;
+        CHECK(x.n == N + 2 && x.n_scored == N);
+        for (int i = 0; i < N; i++) {
+            int32_t in[N + 2] = { 1 };
+            for (int j = 0; j < N; j++)
+                in[1 + j] = j == i || (rest && j > i && word[j] == word[i]) ? 4 : id[j];
+            in[N + 1] = 3;
+            double want = expected_logprob(m, t, in, N + 2, 1 + i, id[i], temperature);
+            worst = fmax(worst, fabs(want - (double)x.token_logprob[1 + i]));
+        }
+        CHECK_MSG(worst < 1e-5, "way %d: off by %g", way, worst);
+        ses_scorer_free(s);
+    }
+    ses_tape_free(t), ses_tokenizer_free(k), ses_model_free(m);
+}
+
+static void test_options(ses_device *dev)
+{
+    ses_err e = { 0 };
+    const char *dir = "tests/golden/gpt2-lm";
+    ses_model *m = ses_model_open(dir, dev, NULL, &e);
+    ses_tokenizer *k = words(false, &e);
+    static const double wrong[] = { -1, NAN, INFINITY };
+    for (size_t i = 0; i < SES_LEN(wrong); i++)
+        CHECK(m && k && !ses_scorer_new(m, k, dir, &(ses_scorer_options){ .temperature = wrong[i] }, &e) &&
+              strstr(e.msg, "expected a number above 0"));
+    e = (ses_err){ 0 };
+    CHECK(m && k && !ses_scorer_new(m, k, dir, &(ses_scorer_options){ .mask_word_rest = true }, &e) &&
+          strstr(e.msg, "masked models only"));
+    ses_tokenizer_free(k), ses_model_free(m);
+}
+
 static void test_refusals(ses_device *dev)
 {
     ses_err e = { 0 };
@@ -169,6 +228,8 @@ int main(void)
     test_masked(dev);
     test_together(dev, "tests/golden/gpt2-lm", false);
     test_together(dev, "tests/golden/bert-masked-lm", true);
+    test_word_rest(dev);
+    test_options(dev);
     test_refusals(dev);
     ses_device_free(dev);
     return check_report();

@@ -2,7 +2,8 @@
  *
  * A causal model reads the text in overlapping windows; each token is scored once, given the tokens
  * before it in its window. A masked model predicts each token with a mask in its position, given the
- * tokens on both sides (pseudo-log-likelihood, Salazar et al. 2020).
+ * tokens on both sides (pseudo-log-likelihood, Salazar et al. 2020). The first piece of a long word is easily
+ * guessed from its other pieces; mask_word_rest masks these, too (PLL-word-l2r, Kauf and Ivanova 2023).
  *
  * Ownership: the caller frees a scorer. Scores are borrowed from it until the next call. Threads: a
  * scorer is used by one thread at a time; several scorers may share a model and a tokenizer. Errors: a
@@ -20,6 +21,10 @@ typedef struct ses_scorer_options {
     int64_t stride; /* causal models: distance between windows in tokens; 0: half a window */
     /* Causal models: put the BOS token before each text, so that its first token is scored, too. */
     bool prepend_bos;
+    /* Masked models: with a token, mask the tokens of the same word to the right of it. Causal models refuse
+     * it. */
+    bool mask_word_rest;
+    double temperature; /* logits are divided by it before the softmax; 0: 1 */
 } ses_scorer_options;
 
 typedef struct ses_text_score {

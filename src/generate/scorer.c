@@ -25,6 +25,7 @@ struct ses_scorer {
     int32_t *id, *batch_id; /* all texts, concatenated; input of a pass */
     float *logprob;         /* [n]; NAN: not scored */
     uint8_t *special;
+    int32_t *word; /* [n]: index of the token's word in its text; -1: special token */
     int64_t n, capacity;
 };
 
@@ -33,7 +34,7 @@ void ses_scorer_free(ses_scorer *s)
     if (!s) return;
     ses_encode_ctx_free(s->tokens);
     ses_tape_free(s->tape);
-    ses_free(s->id), ses_free(s->batch_id), ses_free(s->logprob), ses_free(s->special);
+    ses_free(s->id), ses_free(s->batch_id), ses_free(s->logprob), ses_free(s->special), ses_free(s->word);
     ses_free(s);
 }
 
@@ -58,6 +59,12 @@ static bool prepare(ses_scorer *s, const ses_tokenizer *t, const char *dir, ses_
     s->mask_id = c.role[SES_ROLE_MASK], s->bos_id = c.role[SES_ROLE_BOS];
     if (s->masked && s->mask_id < 0)
         return ses_fail(e, SES_EUNSUPPORTED, "%s: the tokenizer has no mask token", dir);
+    if (s->o.mask_word_rest && !s->masked)
+        return ses_fail(e, SES_EARG, "%s has no masks: the rest of a word is masked by masked models only",
+                        ses_model_class_name(s->model));
+    if (!s->o.temperature) s->o.temperature = 1;
+    if (!(s->o.temperature > 0) || isinf(s->o.temperature))
+        return ses_fail(e, SES_EARG, "temperature is %g, expected a number above 0", s->o.temperature);
     enum { NO_POSITION_TABLE = 4096, DEFAULT_WINDOW = 1024 }; /* models without one have no own limit */
     if (max > NO_POSITION_TABLE && c.model_max_length && c.model_max_length < max) max = c.model_max_length;
     if (!s->o.window || s->o.window > max) s->o.window = max < NO_POSITION_TABLE ? max : DEFAULT_WINDOW;
@@ -93,8 +100,9 @@ typedef struct pass {
     int64_t seqs;
 } pass;
 
-/* Cross entropy of each row's token, computed on the device: only these numbers are copied to the host. */
-static bool read_losses(ses_scorer *s, const pass *a, const ses_tensor *x, ses_real *loss)
+/* Cross entropy of each row's token, computed on the device: only these numbers are copied to the host.
+ * Divides the logits x by the temperature. */
+static bool read_losses(ses_scorer *s, const pass *a, ses_tensor *x, ses_real *loss)
 {
     ses_device *d = s->model->dev;
     int32_t id[PASS_ROWS];
@@ -104,6 +112,8 @@ static bool read_losses(ses_scorer *s, const pass *a, const ses_tensor *x, ses_r
     ses_tensor *lse = ses_tape_input(s->tape, loss, SES_DIM(a->n_rows));
     if (!target || !losses || !lse) return false;
     const ses_kernels *k = x->dtype == SES_REAL ? &d->k_f32 : &d->k;
+    if (s->o.temperature != 1)
+        k->scale(&d->exec, (ses_dst){ .data = x->f }, x->f, (ses_real)(1 / s->o.temperature), ses_count(x));
     k->xent_rows(&d->exec, ses_master_data(losses), ses_master_data(lse), x->f, target->i, a->n_rows,
                  ses_cols(x), ses_cols(x));
     d->mem->download(d, loss, ses_master_data(losses), (size_t)a->n_rows * sizeof *loss);
@@ -186,7 +196,9 @@ static bool score_masked(ses_scorer *s, pass *a, int64_t from, int64_t to, ses_e
         memcpy(id, s->id + from, (size_t)head * sizeof *id);
         memcpy(id + head, s->id + begin, (size_t)(end - begin) * sizeof *id);
         memcpy(id + head + end - begin, s->id + last, (size_t)tail * sizeof *id);
-        id[head + t - begin] = s->mask_id;
+        int64_t masked = t + 1;
+        while (s->o.mask_word_rest && masked < end && s->word[masked] == s->word[t]) masked++;
+        for (int64_t i = t; i < masked; i++) id[head + i - begin] = s->mask_id;
         a->row[a->n_rows] = at + (int32_t)(head + t - begin), a->token[a->n_rows++] = t;
         a->cu_seqlens[0] = 0, a->cu_seqlens[++a->seqs] = at + (int32_t)n;
     }
@@ -205,9 +217,11 @@ static bool reserve(ses_scorer *s, int64_t n, ses_err *e)
     if (logprob) s->logprob = logprob;
     uint8_t *special = logprob ? ses_realloc_array(s->special, (size_t)n, 1, e) : NULL;
     if (special) s->special = special;
-    int32_t *batch = special ? ses_realloc_array(s->batch_id, (size_t)n + PASS_TOKENS + (size_t)s->o.window,
-                                                 sizeof *batch, e)
-                             : NULL;
+    int32_t *word = special ? ses_realloc_array(s->word, (size_t)n, sizeof *word, e) : NULL;
+    if (word) s->word = word;
+    int32_t *batch =
+        word ? ses_realloc_array(s->batch_id, (size_t)n + PASS_TOKENS + (size_t)s->o.window, sizeof *batch, e)
+             : NULL;
     if (!batch) return false;
     s->batch_id = batch, s->capacity = n;
     return true;
@@ -232,8 +246,11 @@ static bool add_text(ses_scorer *s, ses_string text, ses_err *e)
     bool bos = s->o.prepend_bos && !s->masked && s->bos_id >= 0 && !(x->n && x->id[0] == s->bos_id);
     if (!reserve(s, s->n + (int64_t)x->n + 1, e)) return false;
     int64_t from = s->n;
-    if (bos) s->id[s->n] = s->bos_id, s->special[s->n++] = 1;
-    for (size_t i = 0; i < x->n; i++) s->special[s->n] = x->special_mask[i], s->id[s->n++] = x->id[i];
+    if (bos) s->id[s->n] = s->bos_id, s->word[s->n] = -1, s->special[s->n++] = 1;
+    for (size_t i = 0; i < x->n; i++) {
+        s->special[s->n] = x->special_mask[i], s->word[s->n] = x->word_id[i];
+        s->id[s->n++] = x->id[i];
+    }
     for (int64_t i = from; i < s->n; i++) s->logprob[i] = NAN;
     if (s->backward) reverse(s, from + bos, s->n);
     return true;

@@ -1,8 +1,9 @@
 /* prefer: ranks two texts by their log-probability under a language model. */
 #include "pipeline_impl.h"
-#include "sesame/scorer.h"
+#include "scoring_args.h"
 
 typedef struct args {
+    ses_scoring_args scoring;
     bool per_token;
 } args;
 
@@ -11,6 +12,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, per_token),
       .help = "compare log-probabilities per token, independent of length" },
+    SES_OPT_INCLUDE(args, scoring, ses_scoring_option_table),
 };
 
 static const ses_result_schema schema = {
@@ -30,9 +32,11 @@ typedef struct item_state {
 static bool open_task(ses_pipeline *p, ses_err *e)
 {
     task_state *task = p->state;
+    const args *a = p->settings.args;
+    ses_scorer_options o = { .prepend_bos = true };
     p->settings.never_truncates = true;
-    task->scorer =
-        ses_scorer_new(p->model, p->tokenizer, p->dir, &(ses_scorer_options){ .prepend_bos = true }, e);
+    ses_scoring_args_apply(&a->scoring, &o);
+    task->scorer = ses_scorer_new(p->model, p->tokenizer, p->dir, &o, e);
     return task->scorer != NULL;
 }
 

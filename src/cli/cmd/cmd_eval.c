@@ -11,6 +11,7 @@
 typedef struct eval_args {
     ses_predictor_args predictor; /* first: open_stored reads it */
     ses_lama_args lama;
+    ses_scoring_args scoring;
     ses_baseline_args baselines;
     ses_likelihood_args likelihood;
     ses_exit_curve_args curve;
@@ -35,6 +36,7 @@ static const ses_opt opt[] = {
       .max = 9e15,
       .help = "random seed of the resamples, and of the examples of task files" },
     SES_OPT_INCLUDE(eval_args, lama, ses_lama_option_table),
+    SES_OPT_INCLUDE(eval_args, scoring, ses_scoring_option_table),
     SES_OPT_INCLUDE(eval_args, baselines, ses_baseline_option_table),
     SES_OPT_INCLUDE(eval_args, likelihood, ses_likelihood_option_table),
     SES_OPT_INCLUDE(eval_args, curve, ses_exit_curve_option_table),
@@ -95,6 +97,13 @@ static bool check_exit(const eval_args *a, bool direct, ses_err *e)
     return ses_exit_curve_args_check(&a->curve, exit, e);
 }
 
+/* How texts are scored belongs to minimal pairs. */
+static bool check_scoring(const eval_args *a, bool scores_texts, ses_err *e)
+{
+    const char *name = scores_texts ? NULL : ses_scoring_args_used(&a->scoring);
+    return !name || ses_fail(e, SES_EUSAGE, "--%s applies to --task blimp and --task agreement", name);
+}
+
 /* A task file: *done, and whether it succeeded; else *done is false. */
 static bool run_task_file(ses_call *c, bool *done, ses_err *e)
 {
@@ -104,7 +113,7 @@ static bool run_task_file(ses_call *c, bool *done, ses_err *e)
     *done = !ses_likelihood_task_path(a->data.task, &args->likelihood, &path, e);
     if (*done || !path) return !*done;
     *done = true;
-    bool ok = check_task_file_options(args, e);
+    bool ok = check_task_file_options(args, e) && check_scoring(args, false, e);
     if (ok && c->n_operands > 2)
         ok = ses_fail(e, SES_EUSAGE, "%d files: a task file takes one", c->n_operands - 1);
     ok = ok && ses_eval_likelihood(&(ses_likelihood_call){ .call = c,
@@ -141,13 +150,15 @@ static bool run(ses_call *c, ses_err *e)
                         c->n_operands - 1);
     if (!ses_baseline_args_check(&args->baselines, direct ? a->data.task : NULL, e)) return false;
     if (!check_exit(args, direct != NULL, e)) return false;
+    if (!check_scoring(args, direct && direct->scores_texts, e)) return false;
     if (direct)
         return direct->run(&(ses_direct_eval_call){ .call = c,
                                                     .dir = c->operands[0],
                                                     .file = c->operands + 1,
                                                     .n_files = c->n_operands - 1,
                                                     .compute = &a->compute,
-                                                    .lama = &args->lama },
+                                                    .lama = &args->lama,
+                                                    .scoring = &args->scoring },
                            e);
     const char *file = c->operands[c->n_operands - 1];
     if (ses_exit_curve_requested(a->exit)) return run_curve(c, file, e);
@@ -195,7 +206,8 @@ const ses_command ses_command_eval = {
         "given, with the task, the columns and the format of the run that trained the model.\n\n"
         "Some tasks need no fine-tuning. Minimal pairs (--task blimp; --task agreement for the "
         "tables of Marvin and Linzen and of Gulordava et al.) count how often the model gives the acceptable "
-        "sentence a higher probability; masked models by pseudo-log-likelihood. --task lama completes facts: "
+        "sentence a higher probability; masked models by pseudo-log-likelihood (--pll, --temperature). "
+        "--task lama completes facts: "
         "JSON lines with obj_label (the answer) and masked_sentences, or sub_label and a template; it prints "
         "P@1, P@10 and the mean reciprocal rank of the answer among the tokens of the vocabulary or of "
         "--candidates. Causal models predict it from the text before the mask. --task checklist runs "

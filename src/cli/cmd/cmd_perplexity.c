@@ -6,7 +6,7 @@
 #include "cli/ui/show_values.h"
 #include "io/input_stream.h"
 #include "metric/word_ids.h"
-#include "sesame/scorer.h"
+#include "task/scoring_args.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -16,6 +16,7 @@ enum { TEXT_MAX = 1 << 30, CHUNK = 1 << 16 };
 
 typedef struct args {
     ses_compute_args compute;
+    ses_scoring_args scoring;
     const char *model;
     ses_opt_list texts, files;
     int64_t stride, window;
@@ -66,6 +67,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, tokens),
       .help = "with --json: write the log-probability of each token" },
+    SES_OPT_INCLUDE(args, scoring, ses_scoring_option_table),
     SES_OPT_INCLUDE(args, compute, ses_compute_options),
 };
 
@@ -210,6 +212,7 @@ static bool run(ses_call *c, ses_err *e)
     ses_model *m = dev ? ses_model_open(a->model, dev, NULL, e) : NULL;
     ses_tokenizer *t = m ? ses_tokenizer_open(a->model, e) : NULL;
     ses_scorer_options s = { .window = a->window, .stride = a->stride, .prepend_bos = a->start };
+    ses_scoring_args_apply(&a->scoring, &s);
     j.tokenizer = t;
     j.scorer = t ? ses_scorer_new(m, t, a->model, &s, e) : NULL;
     bool ok = j.scorer && run_all(&j, c, e);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const ses_direct_eval evals[] = {
-#define SES_DIRECT_EVAL(name, function, files) { #name, files, ses_eval_##function },
+#define SES_DIRECT_EVAL(name, function, files, texts) { #name, files, texts, ses_eval_##function },
 #include "direct_evals.def"
 #undef SES_DIRECT_EVAL
 };

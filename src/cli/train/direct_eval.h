@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/compute_args.h"
+#include "task/scoring_args.h"
 
 /* Options of LAMA. */
 typedef struct ses_lama_args {
@@ -18,11 +19,12 @@ typedef struct ses_direct_eval_call {
     int n_files;
     const ses_compute_args *compute;
     const ses_lama_args *lama;
+    const ses_scoring_args *scoring; /* minimal pairs */
 } ses_direct_eval_call;
 
 typedef struct ses_direct_eval {
     const char *name;
-    bool several_files;
+    bool several_files, scores_texts; /* scores_texts: by ses_scoring_args */
     bool (*run)(const ses_direct_eval_call *d, ses_err *e);
 } ses_direct_eval;
 

@@ -12,7 +12,6 @@
 #include "cli/ui/text_table.h"
 #include "io/text_reader.h"
 #include "sesame/device.h"
-#include "sesame/scorer.h"
 #include "sesame/table.h"
 
 #include <inttypes.h>
@@ -341,11 +340,13 @@ bool ses_eval_minimal_pairs(const ses_direct_eval_call *d, ses_err *e)
     pairs_run j = { 0 };
     block b = { 0 };
     ses_device_options o = ses_compute_device_options(a);
+    ses_scorer_options scoring = { .prepend_bos = true };
+    ses_scoring_args_apply(d->scoring, &scoring);
     bool ok = open_rows(&j, path, e) && (find_columns(&j, e) || ses_wrap(e, "%s", path));
     ses_device *dev = ok ? ses_device_open(a->device, &o, e) : NULL;
     ses_model *m = dev ? ses_model_open(dir, dev, NULL, e) : NULL;
     ses_tokenizer *t = m ? ses_tokenizer_open(dir, e) : NULL;
-    j.scorer = t ? ses_scorer_new(m, t, dir, &(ses_scorer_options){ .prepend_bos = true }, e) : NULL;
+    j.scorer = t ? ses_scorer_new(m, t, dir, &scoring, e) : NULL;
     ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "pairs", ses_input_size(&path, 1));
     ok = j.scorer && (score_all(&j, &line, &b, e) || ses_wrap(e, "%s", path));
     ses_progress_end(&line);
