@@ -87,7 +87,8 @@ ok "all cells" out_has '^all  *[0-9][0-9.]*  *[0-9][0-9.]*  *-  *[0-9][0-9.]*  *
 ok "no f1, no mean" out_has '^some  *[0-9][0-9.]*  *-  *50  *-  *-$'
 ok "none" out_has '^none  *-  *-  *-  *-  *-$'
 ok "without pretraining" out_has '^given  *-  *-  *-  *[0-9][0-9.]*  *-$'
-ok "columns of all runs" test "$(grep -c '^ *"\(odd\|f1\|pairs\|mean\)": {$' "$tmp/some/ablate.json")" = 9 # 3 in the recipe, 6 scores
+ok "columns of all runs" test "$(grep -c '^ *"\(odd\|f1\|pairs\|mean\)": {$' "$tmp/some/ablate.json")" = 10 # 3 in the recipe, 6 scores, a published number
+ok "a published number alone" test "$(tr -d ' \n' <"$tmp/some/ablate.json" | grep -o '"f1":{"published":50.0}' | wc -l)" = 1
 ok "rows of a plot" test "$(grep -o '>some<' "$tmp/some/ablate.svg" | wc -l)" = 1
 ok "fewer" exits 0 ablate -o "$tmp/some" --seeds 1 --tasks f1,pairs --plan
 ok "both selections" test "$(grep -c 'sesame finetune' "$tmp/out")" = 1

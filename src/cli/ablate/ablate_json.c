@@ -34,10 +34,8 @@ static void put_job(const ses_ablate *s, const ses_ablate_job *j, ses_json_write
     ses_json_end_object(w);
 }
 
-static void put_cell(const ses_ablate *s, size_t run, size_t column, ses_json_writer *w)
+static void put_results(const ses_ablate_cell *x, ses_json_writer *w)
 {
-    const ses_ablate_cell *x = ses_ablate_cell_at(s, run, column);
-    ses_json_member_object(w, s->column[column].name);
     ses_json_member_real(w, "mean", x->interval.mean);
     ses_json_member_real(w, "median", x->median);
     ses_json_member_real(w, "low", x->interval.low);
@@ -47,6 +45,16 @@ static void put_cell(const ses_ablate *s, size_t run, size_t column, ses_json_wr
     ses_json_member_array(w, "values");
     for (size_t i = 0; i < x->n; i++) ses_json_put_real(w, x->value[i]);
     ses_json_end_array(w);
+}
+
+/* A run that does not take part in the tasks of a column may have a published number there. */
+static void put_cell(const ses_ablate *s, size_t run, size_t column, ses_json_writer *w)
+{
+    const ses_ablate_cell *x = ses_ablate_cell_at(s, run, column);
+    bool takes_part = ses_ablate_has_column(s, run, column);
+    if (!takes_part && isnan(x->published)) return;
+    ses_json_member_object(w, s->column[column].name);
+    if (takes_part) put_results(x, w);
     if (!isnan(x->published)) ses_json_member_real(w, "published", x->published);
     ses_json_end_object(w);
 }
@@ -70,8 +78,7 @@ static void put_run(const ses_ablate *s, size_t run, ses_json_writer *w)
     ses_json_member_string(w, "run", a->name);
     if (a->model) ses_json_member_string(w, "model", a->model);
     ses_json_member_object(w, "scores");
-    for (size_t k = 0; k < s->n_columns; k++)
-        if (ses_ablate_has_column(s, run, k)) put_cell(s, run, k, w);
+    for (size_t k = 0; k < s->n_columns; k++) put_cell(s, run, k, w);
     ses_json_end_object(w);
     put_costs(&s->costs[run], w);
     ses_json_member_array(w, "jobs");
