@@ -234,6 +234,8 @@ recipe "{$common, $tasks, \"runs\": {\"a\": {\"tasks\": null}}}"
 ok "null: all tasks" exits 0 ablate -o "$tmp/null" --plan
 that "tasks of null" 'grep -q odd "$tmp/out"'
 for r in '"odd"' '{"odd": 1}' '[1]'; do refuses "{$common, $tasks, \"runs\": {\"a\": {\"tasks\": $r}}}" 3 '"runs": "a": .*tasks.*an array of names of tasks'; done
+refuses "{$common, $tasks, \"runs\": {\"a\": {\"pretrain\": false, \"tasks\": []}}}" 3 '"runs": "a": "tasks" is empty: a run without pretraining needs a task'
+refuses "{$common, $tasks, \"runs\": {\"a\": {\"pretrain\": false, \"tasks\": [\"pairs\"]}}}" 3 '"runs": "a": "tasks": "pairs" evaluates a model, and the run has random weights'
 refuses "{$common, \"runs\": {\"a\": {\"pretrain\": false, \"steps\": 3}}}" 3 'has "model", "tune" and "tasks" only'
 refuses "{$common, \"runs\": {\"a\": {}}, \"tasks\": {\"x|y\": {\"task\": \"blimp\", \"data\": \"$tmp/pairs.tsv\"}}}" 3 'not a name of a task'
 for r in '"mlm_loss"' '{"a": "mlm_loss"}' '[1]' '["a|b"]' '["1","2","3","4","5","6","7","8","9","10","11","12","13"]'; do

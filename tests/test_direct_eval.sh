@@ -54,8 +54,10 @@ score() { "$sesame" prefer "$@" 'unbelievably tired cats' 'unbelievably tired ca
 plain=$(score) words=$(score --pll word) warm=$(score --temperature 2)
 that "fewer pieces of a word to guess from" 'awk "BEGIN { exit !($words < $plain - 5) }"'
 that "a flatter distribution" 'awk "BEGIN { exit !($warm < $plain - 1) }"'
-that "no masks" '! pairs sesame-gpt "$tmp/pairs.tsv" --task blimp --pll word && err_has "has no masks"'
-for o in '--pll word' '--temperature 2'; do
+that "no masks" '! pairs sesame-gpt "$tmp/pairs.tsv" --task blimp --pll word && err_has "pll word: .*sesame-gpt: GPT2LMHeadModel is a causal model, expected a masked one"'
+pairs sesame-small "$tmp/pairs.tsv" --task blimp --pll word --temperature 2 --json
+that "the scoring in the results" 'grep -q "\"eval_samples\": 1, \"pll\": \"word\", \"temperature\": 2.0, \"paradigms\"" "$tmp/out"'
+for o in '--pll token' '--temperature 1'; do
     that "$o of another task" '! pairs sesame-small $data/lama.jsonl --task lama $o && err_has "${o% *} applies to --task blimp and --task agreement"'
 done
 that "temperature 0" '! pairs sesame-small "$tmp/pairs.tsv" --task blimp --temperature 0 && err_has "0 is out of range"'

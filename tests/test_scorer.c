@@ -203,10 +203,10 @@ static void test_options(ses_device *dev)
     static const double wrong[] = { -1, NAN, INFINITY };
     for (size_t i = 0; i < SES_LEN(wrong); i++)
         CHECK(m && k && !ses_scorer_new(m, k, dir, &(ses_scorer_options){ .temperature = wrong[i] }, &e) &&
-              strstr(e.msg, "expected a number above 0"));
+              strstr(e.msg, "expected a finite number above 0"));
     e = (ses_err){ 0 };
     CHECK(m && k && !ses_scorer_new(m, k, dir, &(ses_scorer_options){ .mask_word_rest = true }, &e) &&
-          strstr(e.msg, "masked models only"));
+          strstr(e.msg, "is a causal model, expected a masked one"));
     ses_tokenizer_free(k), ses_model_free(m);
 }
 

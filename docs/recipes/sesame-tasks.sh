@@ -205,6 +205,7 @@ shipped() {
     measure shipped qa 0 "$m/sesame-qa" &
     measure shipped nli 0 "$m/sesame-nli" &
     measure shipped embed 0 "$m/sesame-embed" &
+    score blimp6700 shipped encoder 0 "$m/sesame-small" "$(get probes/blimp/blimp-sample100.tsv)" --task blimp &
     wait
     collect
 }

@@ -60,11 +60,11 @@ static bool prepare(ses_scorer *s, const ses_tokenizer *t, const char *dir, ses_
     if (s->masked && s->mask_id < 0)
         return ses_fail(e, SES_EUNSUPPORTED, "%s: the tokenizer has no mask token", dir);
     if (s->o.mask_word_rest && !s->masked)
-        return ses_fail(e, SES_EARG, "%s has no masks: the rest of a word is masked by masked models only",
+        return ses_fail(e, SES_EARG, "%s: %s is a causal model, expected a masked one", dir,
                         ses_model_class_name(s->model));
     if (!s->o.temperature) s->o.temperature = 1;
     if (!(s->o.temperature > 0) || isinf(s->o.temperature))
-        return ses_fail(e, SES_EARG, "temperature is %g, expected a number above 0", s->o.temperature);
+        return ses_fail(e, SES_EARG, "temperature is %g, expected a finite number above 0", s->o.temperature);
     enum { NO_POSITION_TABLE = 4096, DEFAULT_WINDOW = 1024 }; /* models without one have no own limit */
     if (max > NO_POSITION_TABLE && c.model_max_length && c.model_max_length < max) max = c.model_max_length;
     if (!s->o.window || s->o.window > max) s->o.window = max < NO_POSITION_TABLE ? max : DEFAULT_WINDOW;

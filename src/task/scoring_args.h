@@ -5,18 +5,18 @@
 #include "base/opt_table.h"
 #include "sesame/scorer.h"
 
-typedef struct ses_scoring_args {
-    int mask; /* ses_scoring_mask */
-    double temperature;
-} ses_scoring_args;
+typedef enum { SES_PLL_TOKEN, SES_PLL_WORD } ses_pll;
 
-typedef enum { SES_SCORING_TOKEN, SES_SCORING_WORD } ses_scoring_mask;
+typedef struct ses_scoring_args {
+    int pll; /* ses_pll */
+    double temperature;
+    bool pll_set, temperature_set;
+} ses_scoring_args;
 
 extern const ses_opt_table ses_scoring_option_table; /* offsets relative to ses_scoring_args */
 
-/* Sets them in the options of a scorer. */
-void ses_scoring_args_apply(const ses_scoring_args *a, ses_scorer_options *o);
-/* The first option with another value than its default, without its dashes; NULL: none. */
-const char *ses_scoring_args_used(const ses_scoring_args *a);
+/* A scorer with these options and those of o; see ses_scorer_new. Errors name the option. */
+ses_scorer *ses_scoring_args_new_scorer(const ses_scoring_args *a, const ses_model *m, const ses_tokenizer *t,
+                                        const char *dir, ses_scorer_options o, ses_err *e);
 
 #endif

@@ -33,10 +33,9 @@ static bool open_task(ses_pipeline *p, ses_err *e)
 {
     task_state *task = p->state;
     const args *a = p->settings.args;
-    ses_scorer_options o = { .prepend_bos = true };
     p->settings.never_truncates = true;
-    ses_scoring_args_apply(&a->scoring, &o);
-    task->scorer = ses_scorer_new(p->model, p->tokenizer, p->dir, &o, e);
+    task->scorer = ses_scoring_args_new_scorer(&a->scoring, p->model, p->tokenizer, p->dir,
+                                               (ses_scorer_options){ .prepend_bos = true }, e);
     return task->scorer != NULL;
 }
 

@@ -286,7 +286,9 @@ static bool add_jobs(ses_ablate *s, ses_err *e)
 {
     if (!check_task_folders(s, e) || !find_models(s, e)) return false;
     size_t n = count_jobs(s);
-    if (!n) return ses_fail(e, SES_EFORMAT, "no jobs: no run has pretraining or a task");
+    if (!n)
+        return ses_fail(e, SES_EFORMAT, "no jobs: no run has pretraining or a task%s",
+                        s->a->tasks ? " of --tasks" : "");
     if (n > SES_ABLATE_JOBS) return ses_fail(e, SES_EFORMAT, "%zu jobs: more than %d", n, SES_ABLATE_JOBS);
     s->job = ses_alloc_array(n, sizeof *s->job, e);
     for (size_t i = 0; s->job && i < s->n_runs; i++)

@@ -242,18 +242,27 @@ bool ses_ablate_has_task(const ses_ablate *s, size_t run, size_t task)
     return found;
 }
 
-/* "tasks" of one run: names of columns. */
-static bool check_names(const ses_ablate *s, const ses_json *names, ses_err *e)
+/* "tasks" of one run: names of tasks that it can have. */
+static bool check_names(const ses_ablate *s, const ses_ablate_run *a, ses_err *e)
 {
+    const ses_json *names = a->tasks;
     if (names && ses_json_type_of(names) != SES_JSON_ARRAY)
         return ses_json_wrong_type("tasks", names, "an array of names of tasks", e);
+    if (names && !ses_json_len(names) && !a->pretrains)
+        return ses_fail(e, SES_EFORMAT, "\"tasks\" is empty: a run without pretraining needs a task");
     for (size_t k = 0; k < ses_json_len(names); k++) {
         size_t n = 0;
         const char *name = ses_json_string(ses_json_at(names, k), &n);
         ses_suggestion near = { .word = name };
         if (!name)
             return ses_json_wrong_type("tasks", ses_json_at(names, k), "an array of names of tasks", e);
-        if (find_task(s, name, n) < s->n_tasks) continue;
+        size_t task = find_task(s, name, n);
+        if (task < s->n_tasks && !s->task[task].tunes && !a->pretrains && !a->model)
+            return ses_fail(e, SES_EFORMAT,
+                            "\"tasks\": \"%s\" evaluates a model, and the run has random weights: expected "
+                            "\"model\" or tasks of fine-tuning",
+                            s->task[task].name);
+        if (task < s->n_tasks) continue;
         for (size_t i = 0; i < s->n_tasks; i++)
             ses_suggest_offer(&near, s->task[i].name, strlen(s->task[i].name));
         ses_fail(e, SES_EFORMAT, "\"tasks\": \"%s\" is not a name in \"tasks\" of the recipe",
@@ -267,7 +276,7 @@ static bool check_tasks_of_runs(const ses_ablate *s, ses_err *e)
 {
     for (size_t i = 0; i < s->n_runs; i++) {
         const char *name = s->run[i].entry;
-        if (!check_names(s, s->run[i].tasks, e))
+        if (!check_names(s, &s->run[i], e))
             return ses_wrap(e, "\"runs\": \"%s\"", ses_quoted_of(name, strlen(name)).s);
     }
     return true;

@@ -100,7 +100,7 @@ static bool check_exit(const eval_args *a, bool direct, ses_err *e)
 /* How texts are scored belongs to minimal pairs. */
 static bool check_scoring(const eval_args *a, bool scores_texts, ses_err *e)
 {
-    const char *name = scores_texts ? NULL : ses_scoring_args_used(&a->scoring);
+    const char *name = scores_texts ? NULL : ses_opt_given(&ses_scoring_option_table, &a->scoring);
     return !name || ses_fail(e, SES_EUSAGE, "--%s applies to --task blimp and --task agreement", name);
 }
 
@@ -206,7 +206,8 @@ const ses_command ses_command_eval = {
         "given, with the task, the columns and the format of the run that trained the model.\n\n"
         "Some tasks need no fine-tuning. Minimal pairs (--task blimp; --task agreement for the "
         "tables of Marvin and Linzen and of Gulordava et al.) count how often the model gives the acceptable "
-        "sentence a higher probability; masked models by pseudo-log-likelihood (--pll, --temperature). "
+        "sentence a higher probability; masked models by pseudo-log-likelihood (--pll); --temperature "
+        "divides the logits. "
         "--task lama completes facts: "
         "JSON lines with obj_label (the answer) and masked_sentences, or sub_label and a template; it prints "
         "P@1, P@10 and the mean reciprocal rank of the answer among the tokens of the vocabulary or of "

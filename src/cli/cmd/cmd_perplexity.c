@@ -212,9 +212,8 @@ static bool run(ses_call *c, ses_err *e)
     ses_model *m = dev ? ses_model_open(a->model, dev, NULL, e) : NULL;
     ses_tokenizer *t = m ? ses_tokenizer_open(a->model, e) : NULL;
     ses_scorer_options s = { .window = a->window, .stride = a->stride, .prepend_bos = a->start };
-    ses_scoring_args_apply(&a->scoring, &s);
     j.tokenizer = t;
-    j.scorer = t ? ses_scorer_new(m, t, a->model, &s, e) : NULL;
+    j.scorer = t ? ses_scoring_args_new_scorer(&a->scoring, m, t, a->model, s, e) : NULL;
     bool ok = j.scorer && run_all(&j, c, e);
     ses_scorer_free(j.scorer);
     ses_tokenizer_free(t);

@@ -308,7 +308,7 @@ static bool show(const pairs_run *j, const ses_term *t, ses_err *e)
     return ok;
 }
 
-static bool print_json(const pairs_run *j, ses_err *e)
+static bool print_json(const pairs_run *j, const ses_scoring_args *scoring, ses_err *e)
 {
     double mean, pairs;
     ses_json_writer *w = ses_json_writer_new(0, e);
@@ -318,6 +318,8 @@ static bool print_json(const pairs_run *j, ses_err *e)
     ses_json_member_real(w, "eval_accuracy", mean);
     ses_json_member_real(w, "eval_pairs_accuracy", pairs);
     ses_json_member_int(w, "eval_samples", j->pairs);
+    if (scoring->pll == SES_PLL_WORD) ses_json_member_string(w, "pll", "word");
+    if (scoring->temperature != 1) ses_json_member_real(w, "temperature", scoring->temperature);
     ses_json_member_array(w, "paradigms");
     for (size_t i = 0; i < j->n; i++) {
         ses_json_begin_object(w);
@@ -340,17 +342,16 @@ bool ses_eval_minimal_pairs(const ses_direct_eval_call *d, ses_err *e)
     pairs_run j = { 0 };
     block b = { 0 };
     ses_device_options o = ses_compute_device_options(a);
-    ses_scorer_options scoring = { .prepend_bos = true };
-    ses_scoring_args_apply(d->scoring, &scoring);
+    ses_scorer_options scorer = { .prepend_bos = true };
     bool ok = open_rows(&j, path, e) && (find_columns(&j, e) || ses_wrap(e, "%s", path));
     ses_device *dev = ok ? ses_device_open(a->device, &o, e) : NULL;
     ses_model *m = dev ? ses_model_open(dir, dev, NULL, e) : NULL;
     ses_tokenizer *t = m ? ses_tokenizer_open(dir, e) : NULL;
-    j.scorer = t ? ses_scorer_new(m, t, dir, &scoring, e) : NULL;
+    j.scorer = t ? ses_scoring_args_new_scorer(d->scoring, m, t, dir, scorer, e) : NULL;
     ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "pairs", ses_input_size(&path, 1));
     ok = j.scorer && (score_all(&j, &line, &b, e) || ses_wrap(e, "%s", path));
     ses_progress_end(&line);
-    if (ok) ok = a->json ? print_json(&j, e) : show(&j, &c->out, e);
+    if (ok) ok = a->json ? print_json(&j, d->scoring, e) : show(&j, &c->out, e);
     ses_scorer_free(j.scorer);
     ses_tokenizer_free(t);
     ses_model_free(m);

@@ -64,6 +64,10 @@ static inline mt_shapes mt_row_shapes(int64_t rows)
     return s;
 }
 
+/* Compilers have different names for AMX; the build defines SES_AMX with the flags of the level. */
+#if (defined __AMX_TILE__ || defined __AMXTILE__) && !defined SES_AMX
+#error "compiled for AMX, but SES_AMX is not defined: the tiles would be plain C"
+#endif
 #ifdef SES_AMX
 #include "tile_amx.h"
 #else
