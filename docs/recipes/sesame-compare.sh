@@ -4,7 +4,8 @@
 # sentiment model fine-tuned from the result. Losses are comparable only between models with the same vocabulary; accuracies always.
 #     sh docs/recipes/sesame-compare.sh CORPUS VALID PAIRS OUT [NAME...]
 # Variables: STEPS: number of updates per run instead of TIME; JOBS: parallel runs with STEPS (1); SST2: folder with train.tsv and
-# dev.tsv.
+# dev.tsv; BATCH: tokens per update (65536); EVAL_TOKENS: held-out tokens (300000); DECAY: weight decay (0.1); SESAME (build/sesame),
+# DEVICE (cuda), DTYPE (bf16).
 set -eu
 corpus=$1 valid=$2 pairs=$3 out=$4
 shift 4
@@ -31,7 +32,7 @@ choose() {
     modern-ema) extra='--ema 0.99' ;;
     modern-lamb) lr=8e-3 optimizer=lamb ;;
     modern-ramp) extra='--batch-ramp 0.5 --ramp-from 0.25' ;;
-    muon-*-*) # muon-RATE-RATIO
+    muon-*e-*-*) # muon-RATE-RATIO, as muon-2e-3-4
         optimizer=muon ratio=${1##*-} lr=${1#muon-} lr=${lr%-*} ;;
     *) echo "unknown run $1" >&2; exit 2 ;;
     esac

@@ -21,6 +21,8 @@
 #     DECAY, AGAIN_DECAY, WARMUP          weight decay of the rounds; warmup of the first
 #     FROM                                initial model of the further round (OUT/work/encoder; may be an 8-bit folder)
 #     SAVE_EVERY, RESUME=1                updates per checkpoint; resume from one
+#     EVAL_EVERY, EVAL_TOKENS             updates between evaluations (-1: one at the end), held-out tokens (1000000)
+#     SESAME                              the command (build/sesame)
 #     EXTRA, AGAIN_EXTRA, GPT_EXTRA       further options of pretrain
 # A quick trial on two cores:
 #     DEVICE=cpu TIME=1m GPT_TIME=1m BATCH=1024 sh docs/recipes/sesame-small.sh sample.txt sample.txt /tmp/try
@@ -70,7 +72,10 @@ mlm="--objective ${OBJECTIVE:-mlm} --mask-rate 0.3 --mask-rate-end 0.15 --mask-u
 [ "$optimizer" != muon ] || mlm="$mlm --muon-ratio ${RATIO:-2}"
 mlm="$mlm --schedule ${SCHEDULE:-linear}"
 words() {
-    [ -z "${TOKENIZER:-}" ] || [ -e "$work/word.json" ] || cp "$TOKENIZER" "$work/word.json"
+    if [ -n "${TOKENIZER:-}" ]; then
+        [ -e "$work/word.json" ] || cp "$TOKENIZER" "$work/word.json"
+        cmp -s "$TOKENIZER" "$work/word.json" || { echo "$work/word.json is another tokenizer than $TOKENIZER: remove it, or use another OUT" >&2; exit 1; }
+    fi
     tokenizer word --split-sentences --type wordpiece --lowercase --vocab-size "${VOCAB:-8192}" --limit-alphabet 120
 }
 length=${LENGTH:-128:0.7,512:0.12,128:0.18}

@@ -6,7 +6,7 @@
 # tokenizers and token files that the recipes table-*.json name; each table has a folder with ablate.md, ablate.json and plots.
 # Finished jobs are skipped, so the same command resumes after an interruption; runs that occur in several tables are trained once.
 # Variables: SESAME (build/sesame), DEVICE (cuda), DTYPE, JOBS at a time (16 on a GPU, else 1), CORPUS (data/pretrain-corpus/corpus.txt.xz),
-# VALID, BYTES of the corpus (36000000), OPTIONS: further options of ablate, as --set steps=20 --set tune.train-size=100 --seeds 1.
+# VALID, BYTES of the corpus (36000000); labels: NETS ("lstm bert"), SIZES, RATE (3e-4), LSTM_STEPS, CURVE_OPTIONS; OPTIONS: further options of ablate, as --set steps=20 --set tune.train-size=100 --seeds 1.
 # OPTIONS="--set tune.device=cpu": models are pretrained on the GPU and fine-tuned on the processor cores beside it. Set it from the first call on:
 # finished jobs are compared by it.
 set -eu
@@ -14,6 +14,7 @@ sesame=${SESAME:-build/sesame} data=data out=tables
 export SESAME_DEVICE="${DEVICE:-cuda}"
 case $SESAME_DEVICE in cuda*) dtype=${DTYPE:-bf16} jobs=${JOBS:-16} ;; *) dtype=${DTYPE:-f32} jobs=${JOBS:-1} ;; esac
 corpus=${CORPUS:-$data/pretrain-corpus/corpus.txt.xz} valid=${VALID:-$data/pretrain-corpus/valid.txt.xz}
+named=$#
 [ $# -gt 0 ] || set -- masking formats batch steps bert-tasks sizes ner electra generator flops span distil xlnet tlm labels bart t5
 mkdir -p $out
 
@@ -102,35 +103,63 @@ ablate() { # TABLE
     "$sesame" ablate "docs/recipes/table-$1.json" -o "$out/$1" --jobs "$jobs" --dtype "$dtype" --device "$SESAME_DEVICE" ${OPTIONS:-}
 }
 
-# Label efficiency: a recurrent language model (as ULMFiT's) and a Transformer, with and without pretraining.
+# Label efficiency: networks with and without pretraining, by number of labels. NETS: lstm (a recurrent language model, as ULMFiT's), bert (the
+# model "dynamic" of the table masking), small (the bundled encoder).
+pretrained() { case $1 in lstm) echo $out/lstm ;; bert) echo $out/masking/dynamic ;; small) echo models/sesame-small ;; esac; }
+lstm="--preset awd-lstm --set emb_sz=256 --set n_hid=512 --set n_layers=2 --objective bptt --length 64"
+# The same network with random weights.
+make_untrained() { # NET
+    [ ! -e "$out/untrained-$1/all_results.json" ] || return 0
+    ids=$out/word-valid.ids tokenizer=$out/word.json
+    case $1 in
+    lstm) net=$lstm ;;
+    bert) net="--config docs/recipes/tables-bert.json" ;;
+    small)
+        net="--config docs/recipes/sesame-small.json" ids=$out/small-valid.ids tokenizer=models/sesame-small/tokenizer.json
+        "$sesame" corpus build -q --overwrite --tokenizer $tokenizer -o $ids "$valid" >/dev/null ;;
+    esac
+    # shellcheck disable=SC2086  # several options
+    "$sesame" pretrain --corpus $ids --eval $ids --tokenizer $tokenizer $net --steps 1 --lr 0 --batch-size 8 --eval-every -1 \
+        --eval-tokens 1000 --save-every -1 --overwrite -o "$out/untrained-$1" -q
+}
 labels() {
-    [ -e $out/lstm/all_results.json ] ||
-        "$sesame" pretrain --corpus $out/word.ids --eval $out/word-valid.ids --tokenizer $out/word.json --preset awd-lstm --set emb_sz=256 \
-            --set n_hid=512 --set n_layers=2 --objective bptt --length 64 --pieces 4 --batch-size 64 --lr 2e-3 --clip 0.4 --steps "${LSTM_STEPS:-1500}" \
-            --eval-every -1 --save-every -1 --overwrite -o $out/lstm -q
-    for m in lstm bert; do # the same networks before pretraining
-        [ -e $out/untrained-$m/all_results.json ] || {
-            if [ $m = lstm ]; then set -- --preset awd-lstm --set emb_sz=256 --set n_hid=512 --set n_layers=2 --objective bptt --length 64
-            else set -- --config docs/recipes/tables-bert.json; fi
-            "$sesame" pretrain --corpus $out/word.ids --eval $out/word-valid.ids --tokenizer $out/word.json "$@" --steps 1 --lr 0 \
-                --batch-size 8 --eval-every -1 --eval-tokens 1000 --save-every -1 --overwrite -o $out/untrained-$m -q
-        }
+    nets=${NETS:-lstm bert}
+    case $nets in *bert*) [ -e $out/masking/dynamic/job.json ] || ablate masking ;; esac
+    # shellcheck disable=SC2086
+    case $nets in *lstm*)
+        [ -e $out/lstm/all_results.json ] ||
+            "$sesame" pretrain --corpus $out/word.ids --eval $out/word-valid.ids --tokenizer $out/word.json $lstm --pieces 4 --batch-size 64 \
+                --lr 2e-3 --clip 0.4 --steps "${LSTM_STEPS:-1500}" --eval-every -1 --save-every -1 --overwrite -o $out/lstm -q ;;
+    esac
+    for net in $nets; do
+        make_untrained "$net"
+        for model in "$(pretrained "$net")" "$out/untrained-$net"; do
+            case $model in *untrained*) to=$out/labels/untrained-$net ;; *) to=$out/labels/$net ;; esac
+            resume=
+            [ ! -e "$to/curve.json" ] || resume=--resume
+            # shellcheck disable=SC2086
+            "$sesame" curve --task sst2 --train $data/glue/SST-2/train.tsv --eval $data/glue/SST-2/dev.tsv --model "$model" --methods finetune \
+                --set finetune:lr="${RATE:-3e-4}" --sizes "${SIZES:-64,256,1024,4096,16384}" --seeds 3 --batch-size 32 --jobs "$jobs" -o "$to" $resume -q ${CURVE_OPTIONS:-}
+        done
     done
-    for m in lstm untrained-lstm masking/dynamic untrained-bert; do
-        to=$out/labels/$(echo $m | tr / -) resume=
-        [ ! -e "$to/curve.json" ] || resume=--resume
-        # shellcheck disable=SC2086
-        "$sesame" curve --task sst2 --train $data/glue/SST-2/train.tsv --eval $data/glue/SST-2/dev.tsv --model $out/$m --methods finetune \
-            --set finetune:lr=3e-4 --sizes "${SIZES:-64,256,1024,4096,16384}" --seeds 3 --batch-size 32 --jobs "$jobs" -o "$to" $resume -q ${CURVE_OPTIONS:-}
-    done
-    # One table of the four curves.
-    for m in lstm untrained-lstm masking-dynamic untrained-bert; do
-        awk -v m=$m '/"size":/ { size = $2 + 0 } /"mean":/ { mean = 100 * $2 } /"high":/ { print m, size, mean, 100 * $2 - mean }' $out/labels/$m/curve.json
-    done | awk '!($2 in at) { at[$2] = ++n; size[n] = $2 } { cell[$1, $2] = sprintf("%.2f \302\261 %.2f", $3, $4) }
-        END { print "# Labels\n\n| labels | LSTM | LSTM, random weights | Transformer | Transformer, random weights |\n|---:|---:|---:|---:|---:|"
-              for (i = 1; i <= n; i++)
-                  print "| " size[i] " | " cell["lstm", size[i]] " | " cell["untrained-lstm", size[i]] " | " cell["masking-dynamic", size[i]] " | " \
-                      cell["untrained-bert", size[i]] " |" }' >$out/labels/ablate.md
+    # One table of all curves.
+    for net in $nets; do
+        for m in $net untrained-$net; do
+            awk -v m="$m" '/"size":/ { size = $2 + 0 } /"mean":/ { mean = 100 * $2 } /"high":/ { print m, size, mean, 100 * $2 - mean }' "$out/labels/$m/curve.json"
+        done
+    done | awk 'BEGIN { name["lstm"] = "LSTM"; name["bert"] = "Transformer"; name["small"] = "sesame-small" }
+        !($2 in at) { at[$2] = ++n; size[n] = $2 }
+        !($1 in has) { has[$1] = ++nets; net[nets] = $1 }
+        { cell[$1, $2] = sprintf("%.2f \302\261 %.2f", $3, $4) }
+        END { printf "# Labels\n\n| labels |"; rule = "|---:|"
+              for (k = 1; k <= nets; k++) {
+                  m = net[k]; random = sub(/^untrained-/, "", m)
+                  printf " %s%s |", name[m], random ? ", random weights" : ""; rule = rule "---:|" }
+              print "\n" rule
+              for (i = 1; i <= n; i++) {
+                  printf "| %d |", size[i]
+                  for (k = 1; k <= nets; k++) printf " %s |", cell[net[k], size[i]]
+                  print "" } }' >$out/labels/ablate.md
 }
 
 # Puts the tables of ablate.md between the marks of docs/TABLES.md, without the list of intervals.
@@ -160,7 +189,11 @@ for table; do
         ;;
     bart | t5) make_byte; make_qa ;;
     tlm)
-        [ -d $data/multi30k ] || { echo "$data/multi30k is absent: skipped the table tlm" >&2; continue; }
+        if [ ! -d $data/multi30k ]; then
+            echo "$data/multi30k is absent: skipped the table tlm" >&2
+            [ "$named" = 0 ] || exit 1
+            continue
+        fi
         make_pairs
         ;;
     ner) ;;
@@ -187,7 +220,6 @@ for table; do
     distil) share sizes/8-layers-of-256 distil/teacher--8-layers tasks ;;
     xlnet) share masking/dynamic xlnet/BERT tasks ;;
     labels)
-        [ -e $out/masking/dynamic/job.json ] || ablate masking
         labels
         continue
         ;;
