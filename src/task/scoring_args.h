@@ -15,7 +15,7 @@ typedef struct ses_scoring_args {
 
 extern const ses_opt_table ses_scoring_option_table; /* offsets relative to ses_scoring_args */
 
-/* A scorer with these options and those of o; see ses_scorer_new. Errors name the option. */
+/* A scorer with these options and the other ones in o; see ses_scorer_new. Errors name the option. */
 ses_scorer *ses_scoring_args_new_scorer(const ses_scoring_args *a, const ses_model *m, const ses_tokenizer *t,
                                         const char *dir, ses_scorer_options o, ses_err *e);
 
