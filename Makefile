@@ -67,7 +67,7 @@ uninstall:
 fuzz:
 	@cmake --preset fuzz $(CMAKE_FLAGS) >/dev/null
 	@cmake --build build/fuzz --parallel $(JOBS)
-	@tools/run-fuzz build/fuzz $(FUZZ_SECONDS)
+	@JOBS=$(JOBS) tools/run-fuzz build/fuzz $(FUZZ_SECONDS)
 
 # A part of the suite that takes about three minutes: readers of files, kernels, models, threads.
 CLANG_TESTS = test_json test_base test_strings test_number test_file test_utf8_valid test_codepoint_offsets \
@@ -81,7 +81,7 @@ clang-check:
 	@cmake --build build/fuzz --parallel $(JOBS)
 	@cmake --build build/fuzz --parallel $(JOBS) --target $(CLANG_TESTS)
 	@tools/run-tests build/fuzz $(JOBS) $(CLANG_TESTS)
-	@tools/run-fuzz build/fuzz 0
+	@JOBS=$(JOBS) tools/run-fuzz build/fuzz 0
 
 # The same sources give the same bytes. `pip install ./python` builds and installs it.
 wheel:
