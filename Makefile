@@ -77,11 +77,11 @@ CLANG_TESTS = test_json test_base test_strings test_number test_file test_utf8_v
 	test_comm test_model test_generate test_runner test_pipeline_api test_save test_adapter test_checkpoint test_trainer
 
 clang-check:
-	@cmake --preset fuzz $(CMAKE_FLAGS) >/dev/null
-	@cmake --build build/fuzz --parallel $(JOBS)
-	@cmake --build build/fuzz --parallel $(JOBS) --target $(CLANG_TESTS)
-	@tools/run-tests build/fuzz $(JOBS) $(CLANG_TESTS)
-	@JOBS=$(JOBS) tools/run-fuzz build/fuzz 0
+	@cmake --preset clang $(CMAKE_FLAGS) >/dev/null
+	@cmake --build build/clang --parallel $(JOBS)
+	@cmake --build build/clang --parallel $(JOBS) --target $(CLANG_TESTS)
+	@tools/run-tests build/clang $(JOBS) $(CLANG_TESTS)
+	@JOBS=$(JOBS) tools/run-fuzz build/clang 0
 
 # The same sources give the same bytes. `pip install ./python` builds and installs it.
 wheel:
