@@ -11,6 +11,7 @@ have() {
     libclang-rt-dev) find /usr/lib /usr/local/lib -name 'libclang_rt.fuzzer*' 2>/dev/null | grep -q . ;;
     libc6-dev) [ -f /usr/include/stdio.h ] ;;
     libcurl4) find /usr/lib /usr/local/lib -name 'libcurl*.so.4' 2>/dev/null | grep -q . ;;
+    openmpi-bin) command -v mpirun >/dev/null 2>&1 ;;
     nginx-light) command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ] ;;
     fonts-dejavu-core) [ -d /usr/share/fonts/truetype/dejavu ] ;;
     chromium-driver) command -v chromedriver >/dev/null 2>&1 ;;
