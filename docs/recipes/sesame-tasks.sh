@@ -210,7 +210,10 @@ shipped() {
         set -- $task # the adapter on the encoder in 16 bits; skipped if there is none
         score "$1" shipped-over-f16 "$2" 0 "$out/small-f16" "$4" --task "$1" --adapter "$m/sesame-$3" &
     done
-    score blimp6700 shipped encoder 0 "$m/sesame-small" "$(get probes/blimp/blimp-sample100.tsv)" --task blimp &
+    pairs=$(get probes/blimp/blimp-sample100.tsv)
+    score blimp6700 shipped encoder 0 "$m/sesame-small" "$pairs" --task blimp &
+    score blimp6700-word shipped encoder 0 "$m/sesame-small" "$pairs" --task blimp --pll word &
+    score blimp6700-warm shipped encoder 0 "$m/sesame-small" "$pairs" --task blimp --temperature 2 &
     wait
     collect
 }
