@@ -112,14 +112,14 @@ make_untrained() { # NET
     [ ! -e "$out/untrained-$1/all_results.json" ] || return 0
     ids=$out/word-valid.ids tokenizer=$out/word.json
     case $1 in
-    lstm) net=$lstm ;;
-    bert) net="--config docs/recipes/tables-bert.json" ;;
+    lstm) network=$lstm ;;
+    bert) network="--config docs/recipes/tables-bert.json" ;;
     small)
-        net="--config docs/recipes/sesame-small.json" ids=$out/small-valid.ids tokenizer=models/sesame-small/tokenizer.json
+        network="--config docs/recipes/sesame-small.json" ids=$out/small-valid.ids tokenizer=models/sesame-small/tokenizer.json
         "$sesame" corpus build -q --overwrite --tokenizer $tokenizer -o $ids "$valid" >/dev/null ;;
     esac
     # shellcheck disable=SC2086  # several options
-    "$sesame" pretrain --corpus $ids --eval $ids --tokenizer $tokenizer $net --steps 1 --lr 0 --batch-size 8 --eval-every -1 \
+    "$sesame" pretrain --corpus $ids --eval $ids --tokenizer $tokenizer $network --steps 1 --lr 0 --batch-size 8 --eval-every -1 \
         --eval-tokens 1000 --save-every -1 --overwrite -o "$out/untrained-$1" -q
 }
 labels() {
