@@ -205,11 +205,9 @@ shipped() {
     measure shipped qa 0 "$m/sesame-qa" &
     measure shipped nli 0 "$m/sesame-nli" &
     measure shipped embed 0 "$m/sesame-embed" &
-    for task in "sst2 sst2 sentiment $data/glue/SST-2/dev.tsv" "conll2003 ner ner $data/conll2003/test.txt"; do
-        # shellcheck disable=SC2086  # four words
-        set -- $task # the adapter on the encoder in 16 bits; skipped if there is none
-        score "$1" shipped-over-f16 "$2" 0 "$out/small-f16" "$4" --task "$1" --adapter "$m/sesame-$3" &
-    done
+    # The adapters on the encoder in 16 bits; skipped if there is none.
+    score sst2 shipped-over-f16 sst2 0 "$out/small-f16" "$data/glue/SST-2/dev.tsv" --task sst2 --adapter "$m/sesame-sentiment" &
+    score conll2003 shipped-over-f16 ner 0 "$out/small-f16" "$data/conll2003/test.txt" --task conll2003 --adapter "$m/sesame-ner" &
     pairs=$(get probes/blimp/blimp-sample100.tsv)
     score blimp6700 shipped encoder 0 "$m/sesame-small" "$pairs" --task blimp &
     score blimp6700-word shipped encoder 0 "$m/sesame-small" "$pairs" --task blimp --pll word &
