@@ -8,18 +8,20 @@
 # The encoder learns with Muon in one round. Sequences contain whole sentences: 128 tokens, 512 in the middle, 128 again at the end,
 # because most texts of the tasks are short. Half of the batches mask whole words, the others single tokens.
 # Variables:
-#     PARTS                               encoder generator; again: a further round; words: only the encoder's tokenizer and token files
+#     PARTS                               encoder generator; again: further rounds; words: only the encoder's tokenizer and token files
 #     TOKENIZER                           of the encoder: a tokenizer.json; default: trained on CORPUS
 #     DEVICE, DTYPE                       cuda; bf16 on a GPU
 #     STEPS or TIME                       updates of the encoder (26000), or as many as fit
-#     AGAIN_STEPS or AGAIN_TIME, SEED     of a further round (10m, 43)
+#     AGAIN_STEPS or AGAIN_TIME           of a further round (8000)
+#     SEEDS                               of the further rounds ("43 44"): each starts from the same model, and the result is the mean of the
+#                                         weights of that model and of all rounds
 #     GPT_TIME or GPT_STEPS               of the generator
 #     BATCH, LENGTH                       tokens per update; sequence length
 #     LR, AGAIN_LR, CONFIG, VOCAB         learning rates, architecture, vocabulary size
 #     OPTIMIZER, RATIO, SCHEDULE          muon, its rate of hidden matrices relative to LR (2), linear
 #     OBJECTIVE, UNIT                     mlm, token:0.5,word:0.5 (--mask-unit)
 #     DECAY, AGAIN_DECAY, WARMUP          weight decay of the rounds; warmup of the first
-#     FROM                                initial model of the further round (OUT/work/encoder; may be an 8-bit folder)
+#     FROM                                initial model of the further rounds (OUT/work/encoder; may be an 8-bit folder)
 #     SAVE_EVERY, RESUME=1                updates per checkpoint; resume from one
 #     EVAL_EVERY, EVAL_TOKENS             updates between evaluations (-1: one at the end), held-out tokens (1000000)
 #     SESAME                              the command (build/sesame)
@@ -92,10 +94,18 @@ case $parts in *encoder*)
 esac
 case $parts in *again*)
     words
+    from=${FROM:-$work/encoder} mean=
+    steps=${AGAIN_STEPS:-}
+    [ -n "$steps${AGAIN_TIME:-}" ] || steps=8000
+    for seed in ${SEEDS:-43 44}; do
+        # shellcheck disable=SC2086  # several options
+        train "again-$seed" word "${AGAIN_TIME:-}" "$steps" --model "$from" $mlm \
+            --length "$length" --lr "${AGAIN_LR:-1e-3}" --weight-decay "${AGAIN_DECAY:-0.1}" --warmup 0.02 --seed "$seed" ${AGAIN_EXTRA:-}
+        mean="$mean --average $work/again-$seed"
+    done
     # shellcheck disable=SC2086  # several options
-    train again word "${AGAIN_TIME:-10m}" "${AGAIN_STEPS:-}" --model "${FROM:-$work/encoder}" $mlm \
-        --length "$length" --lr "${AGAIN_LR:-1e-3}" --weight-decay "${AGAIN_DECAY:-0.1}" --warmup 0.02 --seed "${SEED:-43}" ${AGAIN_EXTRA:-}
-    export_encoder "$work/again" ;;
+    "$sesame" convert "$from" "$work/mean" $mean --dtype f32 --overwrite -q
+    export_encoder "$work/mean" ;;
 esac
 case $parts in *generator*)
     tokenizer byte '' --type bpe --vocab-size 4096

@@ -6,20 +6,13 @@
 #include "model_desc.h"
 #include "tensor/device_impl.h"
 #include "tensor/pack.h"
+#include "tensor/shape_text.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { NAME = 256 };
-
-static void shape_text(char *buf, size_t n, const int64_t *dim, int rank)
-{
-    size_t at = (size_t)snprintf(buf, n, "[");
-    for (int i = 0; i < rank && at < n; i++)
-        at += (size_t)snprintf(buf + at, n - at, "%s%lld", i ? ", " : "", (long long)dim[i]);
-    if (at < n) snprintf(buf + at, n - at, "]");
-}
 
 /* Spellings of a tensor name: as given, with or without the base model's prefix, and with the old names gamma
  * and beta of norm parameters. */
@@ -69,8 +62,8 @@ static bool shape_fits(const ses_tensor *t, const ses_tensor_entry *x, const ses
     char expected[96], got[160];
     bool same = x->rank == ses_rank(t);
     for (int i = 0; same && i < x->rank; i++) same = x->dim[i] == t->dim[i];
-    shape_text(expected, sizeof expected, t->dim, ses_rank(t));
-    shape_text(got, sizeof got, x->dim, x->rank);
+    ses_shape_text(expected, sizeof expected, t->dim, ses_rank(t));
+    ses_shape_text(got, sizeof got, x->dim, x->rank);
     if (!same) return ses_fail(e, SES_EFORMAT, "shape %s, config.json requires %s", got, expected);
     if (x->dtype == SES_F32 || x->dtype == SES_F16 || x->dtype == SES_BF16 || x->dtype == SES_F64)
         return true;
@@ -306,7 +299,7 @@ static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool 
         return o->check_only || init_new_param(m, i, o, e);
     }
     if (!base && ses_adapter_is_new(m->adapter)) ses_store_set_role(m->store, p->tensor, SES_PARAM_TRAINED);
-    shape_text(shape, sizeof shape, p->tensor->dim, ses_rank(p->tensor));
+    ses_shape_text(shape, sizeof shape, p->tensor->dim, ses_rank(p->tensor));
     if (!x && ses_adapter_owns(p->name)) return ses_adapter_missing(m, p->name, shape, e);
     if (!x) return ses_model_missing_tensor(m, name, shape, e);
     const ses_tensor_entry *scale = base ? scale_of(m->file, p, x) : NULL;

@@ -256,6 +256,16 @@ bool ses_store_alloc_one(ses_store *s, size_t i, ses_err *e)
     return t->data != NULL;
 }
 
+bool ses_store_make_writable(ses_store *s, size_t i, ses_err *e)
+{
+    ses_tensor *t = s->param[i].tensor;
+    const ses_real *values = t->f;
+    if (s->param[i].owned) return true;
+    if (!ses_store_alloc_one(s, i, e)) return false;
+    memcpy(t->f, values, (size_t)ses_count(t) * sizeof *values);
+    return true;
+}
+
 void ses_store_sync_bf16(ses_store *s)
 {
     if (!has_bf16(s)) return;

@@ -1,4 +1,5 @@
-/* convert: writes a model to another folder with another weight type, in shards, or with a merged adapter. */
+/* convert: writes a model to another folder with another weight type, in shards, with a merged adapter, or as
+ * the mean of several models. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/arena.h"
@@ -28,6 +29,7 @@ typedef struct args {
     int64_t shard;
     ses_dtype embedding_dtype; /* set by quantize */
     const char *adapter, *class_name, *exit_rule;
+    ses_opt_list average;
     bool keep, overwrite, strict, json;
 } args;
 
@@ -58,6 +60,14 @@ static const ses_opt opt[] = {
       .help =
           "DIR is an adapter and OUT becomes one: weights in --dtype, the base model as \"../NAME\" if it "
           "is next to OUT, the tokenizer only if it differs from that of the base model" },
+    { .name = "average",
+      .type = SES_OPT_LIST,
+      .offset = offsetof(args, average),
+      .value = "DIR2",
+      .is_model = true,
+      .help =
+          "write the mean of the weights of DIR and of this model of the same architecture, such as another "
+          "checkpoint of the run or a run with another seed from the same start (a model soup)" },
     { .name = "class",
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, class_name),
@@ -88,6 +98,7 @@ typedef struct convert_job {
     ses_convert_output out;
     const char *base;       /* --merge-adapter: its base model; NULL: none */
     const char *class_name; /* NULL: as in config.json */
+    ses_opt_list average;   /* --average */
     ses_sentence *sentence; /* NULL: not a sentence encoder */
     ses_model *model;
     ses_save_options save;
@@ -293,6 +304,7 @@ static void show(const ses_call *c, const convert_job *j)
     ses_show_line(t, "Weights", "%s parameters, %s%s%s, %s", ses_grouped_text(a, parameters(j)),
                   ses_dtype_name(was), was == now ? "" : " to ", was == now ? "" : ses_dtype_name(now),
                   ses_bytes_text(b, j->file_bytes));
+    if (j->average.n) ses_show_line(t, "Average", "of %zu models", j->average.n + 1);
     if (j->rounding.error > 0)
         ses_show_line(t, "Rounding", "at most %.2g; %s rounded to 0", j->rounding.error,
                       j->rounding.zeros ? ses_grouped_text(a, j->rounding.zeros) : "none");
@@ -312,6 +324,7 @@ static bool print_json(const convert_job *j, ses_err *e)
     ses_json_begin_object(w);
     ses_json_member_string(w, "from", j->from);
     ses_json_member_string(w, "to", j->out.to);
+    if (j->average.n) ses_json_member_int(w, "models", (int64_t)j->average.n + 1);
     ses_json_member_string(w, "model_type", ses_model_type(j->model));
     ses_json_member_string(w, "class", ses_model_class_name(j->model));
     ses_json_member_int(w, "parameters", parameters(j));
@@ -332,20 +345,6 @@ static bool print_json(const convert_job *j, ses_err *e)
     }
     ses_json_end_object(w);
     return ses_json_writer_print(w, e);
-}
-
-static bool open_model(convert_job *j, ses_device *dev, bool strict, ses_err *e)
-{
-    ses_model_options values = { .no_packing = true }; /* read the values of int8 weights, too */
-    if (!ses_sentence_is_encoder_dir(j->from)) {
-        values.strict = strict, values.base = j->base, values.class_name = j->class_name;
-        j->model = ses_model_open(j->from, dev, &values, e);
-        return j->model != NULL;
-    }
-    j->sentence = ses_sentence_open(j->from, dev, &(ses_sentence_options){ .no_packing = true }, e);
-    if (!j->sentence) return false;
-    j->model = ses_sentence_open_whole(j->sentence, dev, &values, e);
-    return j->model != NULL;
 }
 
 static bool save(const convert_job *j, ses_err *e)
@@ -370,7 +369,9 @@ static ses_dtype unchanged_dtype(const ses_model *m)
 static bool convert(convert_job *j, ses_device *dev, int dtype, bool strict, ses_err *e)
 {
     if (!check_output(j, e)) return false;
-    if (!open_model(j, dev, strict, e)) return false;
+    ses_convert_reading r = { .dev = dev, .base = j->base, .class_name = j->class_name, .strict = strict };
+    j->model = ses_convert_open(&r, j->from, &j->sentence, e);
+    if (!j->model || !ses_convert_average(&r, j->model, j->from, &j->average, e)) return false;
     j->save.dtype = dtype >= 0 ? dtypes[dtype] : unchanged_dtype(j->model);
     ses_store *s = ses_model_store(j->model);
     if (j->sparse > 0 && !ses_prune_blocks(s, j->sparse, e)) return ses_wrap(e, "%s", j->from);
@@ -393,6 +394,7 @@ static bool run_job(ses_call *c, const args *a, const ses_convert_options *o, se
         .from = a->adapter ? a->adapter : c->operands[0],
         .base = a->adapter ? c->operands[0] : NULL,
         .class_name = a->class_name,
+        .average = a->average,
         .save = { .tables = a->embedding_dtype, .shard_bytes = (size_t)a->shard, .overwrite = a->overwrite }
     };
     if (o) j.scores = o->scores, j.sparse = o->sparse;
@@ -420,10 +422,10 @@ static bool run(ses_call *c, ses_err *e)
     const args *a = c->args;
     if (!a->keep) return run_job(c, a, NULL, e);
     if (a->exit_rule) return ses_fail(e, SES_EUSAGE, "--exit-rule: an adapter has no exits");
-    if (a->adapter || a->shard || a->strict || a->class_name)
+    if (a->adapter || a->average.n || a->shard || a->strict || a->class_name)
         return ses_fail(e, SES_EUSAGE,
-                        "--keep-adapter cannot be combined with --merge-adapter, --shard-size, --strict or "
-                        "--class");
+                        "--keep-adapter cannot be combined with --merge-adapter, --average, --shard-size, "
+                        "--strict or --class");
     return ses_convert_adapter(c, c->operands[0], c->operands[1], a->dtype >= 0 ? dtypes[a->dtype] : SES_F32,
                                a->overwrite, a->json, e);
 }
@@ -440,6 +442,7 @@ static const ses_usage_example examples[] = {
     { "sesame convert sesame-small small-f32 --dtype f32", "an int8 model for transformers" },
     { "sesame convert bert-base-uncased sst2 --merge-adapter sst2-lora", "merge an adapter into the model" },
     { "sesame convert sst2-lora sentiment --keep-adapter --dtype f16", "convert an adapter to f16" },
+    { "sesame convert run1 mean --average run2 --average run3", "the mean of three models" },
     { "sesame convert uncased_L-12_H-768_A-12 bert-base-uncased",
       "a TensorFlow checkpoint for transformers" },
     { "sesame convert bert-large bert-large-shards --shard-size 500M", "weight files of at most 500 MiB" },

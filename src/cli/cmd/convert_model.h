@@ -4,7 +4,8 @@
 #define SES_CLI_CONVERT_MODEL_H
 
 #include "cli/command.h"
-#include "sesame/types.h"
+#include "sesame/model.h"
+#include "sesame/sentence.h"
 
 /* Scores before and after quantization. */
 typedef struct ses_quantize_scores {
@@ -34,6 +35,23 @@ typedef struct ses_convert_output {
 bool ses_convert_output_open(ses_convert_output *o, const char *to, ses_err *e);
 /* ok: whether the command succeeded so far. Returns whether it succeeded. */
 bool ses_convert_output_close(ses_convert_output *o, bool ok, ses_err *e);
+
+/* How models are read. */
+typedef struct ses_convert_reading {
+    ses_device *dev;
+    const char *base, *class_name; /* see ses_model_options */
+    bool strict;
+} ses_convert_reading;
+
+/* Opens a model with the values of its weights (convert_average.c). *sentence: set if `dir` is a sentence
+ * encoder, also on failure; free it after the model. */
+ses_model *ses_convert_open(const ses_convert_reading *r, const char *dir, ses_sentence **sentence,
+                            ses_err *e);
+
+/* Replaces the weights of m, the model in folder `dir`, by the mean over this model and the models in
+ * the folders `more`. Fails if the models are not of one architecture or have other tokenizers. */
+bool ses_convert_average(const ses_convert_reading *r, ses_model *m, const char *dir,
+                         const ses_opt_list *more, ses_err *e);
 
 /* Converts the model in operands[0] to folder operands[1] and prints a summary. */
 bool ses_convert_model(ses_call *c, const ses_convert_options *o, ses_err *e);

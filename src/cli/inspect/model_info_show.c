@@ -6,6 +6,7 @@
 #include "io/safetensors_impl.h"
 #include "model/model_desc.h"
 #include "model_info.h"
+#include "tensor/shape_text.h"
 
 #include <inttypes.h>
 #include <string.h>

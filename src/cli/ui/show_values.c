@@ -36,15 +36,6 @@ void ses_show_line(const ses_term *t, const char *name, const char *fmt, ...)
     ses_put_wrapped(stdout, value, NAME_WIDTH, NAME_WIDTH, t->width < MAX_WIDTH ? t->width : MAX_WIDTH);
 }
 
-const char *ses_shape_text(char *buf, size_t size, const int64_t *dim, int rank)
-{
-    size_t at = (size_t)snprintf(buf, size, "[");
-    for (int i = 0; i < rank && at < size; i++)
-        at += (size_t)snprintf(buf + at, size - at, "%s%" PRId64, i ? ", " : "", dim[i]);
-    if (at < size) snprintf(buf + at, size - at, "]");
-    return buf;
-}
-
 const char *ses_json_value_text(char *buf, size_t size, const ses_json *v)
 {
     const char *text = ses_json_string(v, NULL);

@@ -14,9 +14,6 @@ void ses_show_line(const ses_term *t, const char *name, const char *fmt, ...) SE
 
 const char *ses_elapsed_text(char buf[SES_NUMBER_TEXT], double seconds); /* "5.66 ms", "1.25 s" */
 
-/* "[24, 24]"; "[]" for a scalar */
-const char *ses_shape_text(char *buf, size_t size, const int64_t *dim, int rank);
-
 /* A string without quotes, "-" for null, other values as JSON. */
 const char *ses_json_value_text(char *buf, size_t size, const ses_json *v);
 

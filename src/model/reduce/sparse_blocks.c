@@ -2,10 +2,10 @@
 #include "sparse_blocks.h"
 
 #include "base/alloc.h"
+#include "nn/store_impl.h"
 #include "tensor/pack.h"
 
 #include <math.h>
-#include <string.h>
 
 /* A weight as outputs of `in` inputs: element p of output j is w[j * out_step + p * in_step]. */
 typedef struct blocks {
@@ -86,23 +86,12 @@ static bool prune_weight(const blocks *b, double share, ses_err *e)
     return true;
 }
 
-/* Own memory for values that are pages of a file. */
-static bool make_writable(ses_store *s, size_t i, ses_err *e)
-{
-    ses_tensor *t = ses_store_at(s, i)->tensor;
-    const ses_real *values = t->f;
-    if (ses_store_at(s, i)->owned) return true;
-    if (!ses_store_alloc_one(s, i, e)) return false;
-    memcpy(t->f, values, (size_t)ses_count(t) * sizeof *values);
-    return true;
-}
-
 bool ses_prune_blocks(ses_store *s, double share, ses_err *e)
 {
     bool any = false;
     for (size_t i = 0; i < ses_store_count(s); i++) {
         if (!is_pruned(ses_store_at(s, i))) continue;
-        if (!make_writable(s, i, e)) return false;
+        if (!ses_store_make_writable(s, i, e)) return false;
         blocks b = blocks_of(ses_store_at(s, i));
         if (!prune_weight(&b, share, e)) return false;
         any = true;
