@@ -13,6 +13,8 @@
 MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+# Tests wait for servers and disks: one more at a time than there are cores.
+TEST_JOBS ?= $(shell expr $(JOBS) + 1)
 BENCH ?= gemm ops model tokenizer pipelines
 FUZZ_SECONDS ?= 60
 
@@ -23,7 +25,7 @@ release debug ref-only cuda:
 	@cmake --build $(if $(filter release,$@),build,build/$@) --parallel $(JOBS) $(if $(ONLY),--target $(ONLY))
 
 check: $(if $(CUDA),cuda,release)
-	@tools/run-tests $(if $(CUDA),build/cuda,build) $(JOBS)
+	@tools/run-tests $(if $(CUDA),build/cuda,build) $(TEST_JOBS)
 	@$(if $(CUDA),tools/check-cuda,tools/lint build)
 
 # The largest models of the generation in sparse files: what opening touches, what a pass takes. 12 GB of memory.
@@ -36,7 +38,7 @@ SANITIZER_OPTIONS = ASAN_OPTIONS=detect_stack_use_after_return=0
 asan tsan:
 	@cmake --preset $@ $(CMAKE_FLAGS) >/dev/null
 	@cmake --build build/$@ --parallel $(JOBS)
-	@$(SANITIZER_OPTIONS) tools/run-tests build/$@ $(JOBS)
+	@$(SANITIZER_OPTIONS) tools/run-tests build/$@ $(TEST_JOBS)
 
 bench: release
 	@for what in $(BENCH); do build/sesame bench $$what || exit 1; done
@@ -80,7 +82,7 @@ clang-check:
 	@cmake --preset clang $(CMAKE_FLAGS) >/dev/null
 	@cmake --build build/clang --parallel $(JOBS)
 	@cmake --build build/clang --parallel $(JOBS) --target $(CLANG_TESTS)
-	@tools/run-tests build/clang $(JOBS) $(CLANG_TESTS)
+	@tools/run-tests build/clang $(TEST_JOBS) $(CLANG_TESTS)
 	@JOBS=$(JOBS) tools/run-fuzz build/clang 0
 
 # The same sources give the same bytes. `pip install ./python` builds and installs it.
