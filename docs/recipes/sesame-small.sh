@@ -94,17 +94,17 @@ case $parts in *encoder*)
 esac
 case $parts in *again*)
     words
-    from=${FROM:-$work/encoder} mean=
+    from=${FROM:-$work/encoder}
     steps=${AGAIN_STEPS:-}
     [ -n "$steps${AGAIN_TIME:-}" ] || steps=8000
+    set --
     for seed in ${SEEDS:-43 44}; do
         # shellcheck disable=SC2086  # several options
         train "again-$seed" word "${AGAIN_TIME:-}" "$steps" --model "$from" $mlm \
             --length "$length" --lr "${AGAIN_LR:-1e-3}" --weight-decay "${AGAIN_DECAY:-0.1}" --warmup 0.02 --seed "$seed" ${AGAIN_EXTRA:-}
-        mean="$mean --average $work/again-$seed"
+        set -- "$@" --average "$work/again-$seed"
     done
-    # shellcheck disable=SC2086  # several options
-    "$sesame" convert "$from" "$work/mean" $mean --dtype f32 --overwrite -q
+    "$sesame" convert "$from" "$work/mean" "$@" --dtype f32 --overwrite -q
     export_encoder "$work/mean" ;;
 esac
 case $parts in *generator*)

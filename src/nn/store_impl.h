@@ -21,8 +21,9 @@ int64_t ses_store_flat_offset(const ses_store *s, size_t i);
 /* ses_store_sync_bf16 for elements begin .. end - 1 of the flat buffers. */
 void ses_store_sync_bf16_range(ses_store *s, int64_t begin, int64_t end);
 
-/* Copies the values of parameter i to memory of the store if they are pages of a file, so that they can be
- * changed. On the CPU, for stores that are not open for training. False and an error: out of memory. */
+/* Copies the values of parameter i to memory of the store unless they are there, so that they can be changed:
+ * they may be pages of a file. On the CPU in f32, for stores that are not open for training; not for borrowed
+ * or packed parameters. False and an error: out of memory, and the parameter has no values. */
 bool ses_store_make_writable(ses_store *s, size_t i, ses_err *e);
 
 /* Random values for parameter i, uniform in +- range. */

@@ -1,6 +1,8 @@
 /* Sums and multiples of the weights of models, see average.h. */
 #include "average.h"
 
+#include "base/alloc.h"
+#include "base/json/json_helpers.h"
 #include "nn/store_impl.h"
 #include "tensor/shape_text.h"
 
@@ -13,7 +15,7 @@ static bool check_shapes(const ses_model *m, const ses_model *other, ses_err *e)
     for (size_t i = 0; i < ses_store_count(a); i++) {
         const ses_param *p = ses_store_at(a, i), *q = ses_store_find(b, p->name);
         if (!q) return ses_fail(e, SES_EARG, "has no weight %s", p->name);
-        if (memcmp(p->tensor->dim, q->tensor->dim, sizeof p->tensor->dim) != 0) {
+        if (!ses_same_shape(p->tensor, q->tensor)) {
             char was[100], is[100];
             return ses_fail(e, SES_EARG, "%s has the shape %s instead of %s", p->name,
                             ses_shape_text(is, sizeof is, q->tensor->dim, ses_rank(q->tensor)),
@@ -38,13 +40,74 @@ static bool check_labels(const ses_model *m, const ses_model *other, ses_err *e)
     return true;
 }
 
+/* ---- config.json ---- */
+
+/* Does the result of inference not depend on this key? Labels are compared by check_labels. */
+static bool is_ignored(const char *key)
+{
+    static const char *const keys[] = { "_name_or_path",
+                                        "architectures",
+                                        "dtype",
+                                        "id2label",
+                                        "initializer_factor",
+                                        "initializer_range",
+                                        "init_std",
+                                        "label2id",
+                                        "quantization_config",
+                                        "torch_dtype",
+                                        "transformers_version",
+                                        "use_cache" };
+    for (size_t i = 0; i < SES_LEN(keys); i++)
+        if (!strcmp(key, keys[i])) return true;
+    return strstr(key, "drop") != NULL;
+}
+
+/* The text of a value; free it with ses_free. */
+static char *value_text(const ses_json *v, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (w) ses_json_put_value(w, v);
+    char *text = w ? ses_json_writer_take(w, NULL, e) : NULL;
+    ses_json_writer_free(w);
+    return text;
+}
+
+static bool check_value(const char *key, const ses_json *a, const ses_json *b, ses_err *e)
+{
+    double x, y;
+    bool numbers = ses_json_real(a, &x) && ses_json_real(b, &y);
+    char *s = value_text(a, e), *t = s ? value_text(b, e) : NULL;
+    bool ok = t != NULL;
+    if (ok && (numbers ? x != y : strcmp(s, t) != 0))
+        ok = ses_fail(e, SES_EARG, "config.json: \"%s\" is %.60s instead of %.60s", key, t, s);
+    ses_free(s);
+    ses_free(t);
+    return ok;
+}
+
+/* Compares the keys that both have; null is as good as absent. Nested: the configs of encoder and decoder. */
+static bool check_config(const ses_json *a, const ses_json *b, ses_err *e)
+{
+    for (size_t i = 0; i < ses_json_len(a); i++) {
+        const char *key = ses_json_key(a, i, NULL);
+        const ses_json *x = ses_json_at(a, i), *y = ses_json_get(b, key);
+        ses_json_type s = ses_json_type_of(x), t = ses_json_type_of(y);
+        if (s == SES_JSON_NULL || t == SES_JSON_NULL || is_ignored(key)) continue;
+        bool nested = s == SES_JSON_OBJECT && t == SES_JSON_OBJECT;
+        if (!(nested ? check_config(x, y, e) : check_value(key, x, y, e))) return false;
+    }
+    return true;
+}
+
 bool ses_model_add_weights(ses_model *m, const ses_model *other, ses_err *e)
 {
     ses_store *s = ses_model_store(m);
     if (strcmp(ses_model_class_name(m), ses_model_class_name(other)) != 0)
         return ses_fail(e, SES_EARG, "is a %s instead of a %s", ses_model_class_name(other),
                         ses_model_class_name(m));
-    if (!check_labels(m, other, e) || !check_shapes(m, other, e)) return false;
+    if (!check_labels(m, other, e) || !check_shapes(m, other, e) ||
+        !check_config(ses_model_config(m), ses_model_config(other), e))
+        return false;
     for (size_t i = 0; i < ses_store_count(s); i++)
         if (!ses_store_make_writable(s, i, e)) return false;
     for (size_t i = 0; i < ses_store_count(s); i++) {

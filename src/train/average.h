@@ -6,8 +6,8 @@
 #include "sesame/model.h"
 
 /* Adds the weights of `other` to the weights of m. Both are on the CPU, not open for training, and have
- * values (no_packing). Fails, with m unchanged, if class, parameters, shapes or label names differ
- * (SES_EARG). */
+ * values (no_packing). Fails, with m unchanged, if class, parameters, shapes, label names, or keys of
+ * config.json that matter to inference differ (SES_EARG). */
 bool ses_model_add_weights(ses_model *m, const ses_model *other, ses_err *e);
 
 /* Multiplies the weights, for the mean of a sum. Model as above. */

@@ -41,7 +41,8 @@ static const ses_opt opt[] = {
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, dtype),
       .choices = "f32|f16|bf16|int8",
-      .help = "weight type; default: unchanged, of an int8 model f32; int8 applies to dense weights (see "
+      .help = "weight type; default: unchanged, of an int8 model and of a mean of several types f32; int8 "
+              "applies to dense weights (see "
               "quantize)" },
     { .name = "shard-size",
       .type = SES_OPT_SIZE,
@@ -369,10 +370,15 @@ static ses_dtype unchanged_dtype(const ses_model *m)
 static bool convert(convert_job *j, ses_device *dev, int dtype, bool strict, ses_err *e)
 {
     if (!check_output(j, e)) return false;
-    ses_convert_reading r = { .dev = dev, .base = j->base, .class_name = j->class_name, .strict = strict };
-    j->model = ses_convert_open(&r, j->from, &j->sentence, e);
-    if (!j->model || !ses_convert_average(&r, j->model, j->from, &j->average, e)) return false;
-    j->save.dtype = dtype >= 0 ? dtypes[dtype] : unchanged_dtype(j->model);
+    ses_convert_open_options o = {
+        .dev = dev, .base = j->base, .class_name = j->class_name, .strict = strict
+    };
+    ses_convert_source source = { .dir = j->from };
+    bool same_dtype = true, opened = ses_convert_open(&source, &o, e) &&
+                                     ses_convert_average(&source, &o, &j->average, &same_dtype, e);
+    j->model = source.model, j->sentence = source.sentence;
+    if (!opened) return false;
+    j->save.dtype = dtype >= 0 ? dtypes[dtype] : same_dtype ? unchanged_dtype(j->model) : SES_F32;
     ses_store *s = ses_model_store(j->model);
     if (j->sparse > 0 && !ses_prune_blocks(s, j->sparse, e)) return ses_wrap(e, "%s", j->from);
     if (j->save.dtype == SES_I8) j->blocks = ses_count_blocks(s);

@@ -6,22 +6,31 @@
 #include "text/tokenizer_files.h"
 #include "train/average.h"
 
-ses_model *ses_convert_open(const ses_convert_reading *r, const char *dir, ses_sentence **sentence,
-                            ses_err *e)
+bool ses_convert_open(ses_convert_source *s, const ses_convert_open_options *o, ses_err *e)
 {
     ses_model_options values = { .no_packing = true }; /* read the values of int8 weights, too */
-    if (ses_sentence_is_encoder_dir(dir)) {
-        *sentence = ses_sentence_open(dir, r->dev, &(ses_sentence_options){ .no_packing = true }, e);
-        return *sentence ? ses_sentence_open_whole(*sentence, r->dev, &values, e) : NULL;
+    if (ses_sentence_is_encoder_dir(s->dir)) {
+        s->sentence = ses_sentence_open(s->dir, o->dev, &(ses_sentence_options){ .no_packing = true }, e);
+        s->model = s->sentence ? ses_sentence_open_whole(s->sentence, o->dev, &values, e) : NULL;
+    } else {
+        values.strict = o->strict, values.base = o->base, values.class_name = o->class_name;
+        s->model = ses_model_open(s->dir, o->dev, &values, e);
     }
-    values.strict = r->strict, values.base = r->base, values.class_name = r->class_name;
-    return ses_model_open(dir, r->dev, &values, e);
+    return s->model != NULL;
 }
 
-/* Sets *print to 0 for a folder without a tokenizer. */
-static bool tokenizer_print(const char *dir, uint64_t *print, ses_err *e)
+void ses_convert_close(ses_convert_source *s)
 {
-    char *home = ses_tokenizer_home(dir, e);
+    ses_model_free(s->model);
+    ses_sentence_free(s->sentence);
+    *s = (ses_convert_source){ 0 };
+}
+
+/* The fingerprint of the tokenizer; 0 for a model without one. */
+static bool tokenizer_print(const ses_convert_source *s, const char *base, uint64_t *print, ses_err *e)
+{
+    const char *dir = s->sentence ? ses_sentence_dir(s->sentence) : s->dir;
+    char *home = ses_dir_has_tokenizer(dir) ? ses_strdup(dir, e) : ses_model_base_dir(dir, base, e);
     bool has = home && ses_dir_has_tokenizer(home);
     ses_tokenizer *t = has ? ses_tokenizer_open(home, e) : NULL;
     *print = 0;
@@ -31,33 +40,47 @@ static bool tokenizer_print(const char *dir, uint64_t *print, ses_err *e)
     return ok;
 }
 
-/* A folder without a tokenizer is not checked. */
-static bool same_tokenizer(const char *a, const char *b, ses_err *e)
+static bool check_modules(const ses_convert_source *s, ses_err *e)
 {
-    uint64_t x, y;
-    if (!tokenizer_print(a, &x, e) || !tokenizer_print(b, &y, e)) return false;
-    return !x || !y || x == y || ses_fail(e, SES_EARG, "has another tokenizer than %s", a);
+    if (!s->sentence || !ses_store_count(ses_sentence_store(s->sentence))) return true;
+    return ses_fail(e, SES_EUNSUPPORTED, "has modules with weights after the model, which are not averaged");
 }
 
-static bool add_model(const ses_convert_reading *r, ses_model *sum, const char *dir, const char *other,
-                      ses_err *e)
+static bool same_modules(const ses_convert_source *a, const ses_convert_source *b, ses_err *e)
 {
-    ses_sentence *sentence = NULL;
-    ses_model *m = ses_convert_open(r, other, &sentence, e);
-    bool ok = m != NULL;
-    if (ok && sentence && ses_store_count(ses_sentence_store(sentence)))
-        ok = ses_fail(e, SES_EUNSUPPORTED, "has modules with weights after the model");
-    ok = ok && same_tokenizer(dir, other, e) && ses_model_add_weights(sum, m, e);
-    if (m && !ok) ses_wrap(e, "--average: %s", other);
-    ses_model_free(m);
-    ses_sentence_free(sentence);
-    return ok;
+    size_t n = a->sentence ? ses_sentence_module_count(a->sentence) : 0;
+    size_t m = b->sentence ? ses_sentence_module_count(b->sentence) : 0;
+    if (n == m) return check_modules(b, e);
+    return ses_fail(e, SES_EARG, "has %zu modules of a sentence encoder instead of %zu", m, n);
 }
 
-bool ses_convert_average(const ses_convert_reading *r, ses_model *m, const char *dir,
-                         const ses_opt_list *more, ses_err *e)
+/* print: of the tokenizer of sum. */
+static bool add_model(const ses_convert_source *sum, uint64_t print, const ses_convert_open_options *o,
+                      const char *name, bool *same_dtype, ses_err *e)
 {
+    uint64_t theirs = 0;
+    char *dir = ses_model_resolve(name, NULL, e);
+    ses_convert_source s = { .dir = dir };
+    bool ok = dir && ses_convert_open(&s, o, e) && same_modules(sum, &s, e) &&
+              tokenizer_print(&s, o->base, &theirs, e);
+    if (ok && print && theirs && print != theirs)
+        ok = ses_fail(e, SES_EARG, "has another tokenizer than %s", sum->dir);
+    ok = ok && ses_model_add_weights(sum->model, s.model, e);
+    if (ok) *same_dtype &= ses_model_dtype(s.model) == ses_model_dtype(sum->model);
+    ses_convert_close(&s);
+    ses_free(dir);
+    return ok || ses_wrap(e, "--average %s", name);
+}
+
+bool ses_convert_average(ses_convert_source *s, const ses_convert_open_options *o, const ses_opt_list *more,
+                         bool *same_dtype, ses_err *e)
+{
+    uint64_t print;
+    *same_dtype = true;
+    if (!more->n) return true;
+    if (!check_modules(s, e)) return ses_wrap(e, "--average: %s", s->dir);
+    if (!tokenizer_print(s, o->base, &print, e)) return false;
     for (size_t i = 0; i < more->n; i++)
-        if (!add_model(r, m, dir, more->item[i], e)) return false;
-    return !more->n || ses_model_scale_weights(m, 1.0 / (double)(more->n + 1), e);
+        if (!add_model(s, print, o, more->item[i], same_dtype, e)) return false;
+    return ses_model_scale_weights(s->model, 1.0 / (double)(more->n + 1), e);
 }

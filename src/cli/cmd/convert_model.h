@@ -36,22 +36,28 @@ bool ses_convert_output_open(ses_convert_output *o, const char *to, ses_err *e);
 /* ok: whether the command succeeded so far. Returns whether it succeeded. */
 bool ses_convert_output_close(ses_convert_output *o, bool ok, ses_err *e);
 
-/* How models are read. */
-typedef struct ses_convert_reading {
+typedef struct ses_convert_open_options {
     ses_device *dev;
     const char *base, *class_name; /* see ses_model_options */
     bool strict;
-} ses_convert_reading;
+} ses_convert_open_options;
 
-/* Opens a model with the values of its weights (convert_average.c). *sentence: set if `dir` is a sentence
- * encoder, also on failure; free it after the model. */
-ses_model *ses_convert_open(const ses_convert_reading *r, const char *dir, ses_sentence **sentence,
-                            ses_err *e);
+/* A model with the values of its weights. */
+typedef struct ses_convert_source {
+    const char *dir;
+    ses_model *model;
+    ses_sentence *sentence; /* NULL: not a sentence encoder */
+} ses_convert_source;
 
-/* Replaces the weights of m, the model in folder `dir`, by the mean over this model and the models in
- * the folders `more`. Fails if the models are not of one architecture or have other tokenizers. */
-bool ses_convert_average(const ses_convert_reading *r, ses_model *m, const char *dir,
-                         const ses_opt_list *more, ses_err *e);
+/* Opens the model in folder s->dir (convert_average.c). Call _close also on failure. */
+bool ses_convert_open(ses_convert_source *s, const ses_convert_open_options *o, ses_err *e);
+void ses_convert_close(ses_convert_source *s);
+
+/* Replaces the weights of s by the mean over s and the models `more`, by folder or name. Fails if the models
+ * are not of one architecture, or have different tokenizers or modules with weights. *same_dtype: the weights
+ * of all models have the type of s. */
+bool ses_convert_average(ses_convert_source *s, const ses_convert_open_options *o, const ses_opt_list *more,
+                         bool *same_dtype, ses_err *e);
 
 /* Converts the model in operands[0] to folder operands[1] and prints a summary. */
 bool ses_convert_model(ses_call *c, const ses_convert_options *o, ses_err *e);
