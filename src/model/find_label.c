@@ -15,6 +15,15 @@ const char *ses_model_label_text(const ses_model *m, int64_t i, char buf[SES_LAB
     return name ? name : buf;
 }
 
+int64_t ses_model_labels_differ(const ses_model *a, const ses_model *b)
+{
+    for (int64_t i = 0; i < ses_model_label_count(a) && i < ses_model_label_count(b); i++) {
+        const char *x = ses_model_label_name(a, i), *y = ses_model_label_name(b, i);
+        if (x && y && strcmp(x, y) != 0) return i;
+    }
+    return -1;
+}
+
 static bool fail_unknown(const ses_model *m, ses_string text, int64_t n, ses_err *e)
 {
     enum { SHOWN = 20 };

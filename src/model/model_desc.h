@@ -405,6 +405,8 @@ const char *ses_model_label_text(const ses_model *m, int64_t i, char buf[SES_LAB
 /* The label with this name (another case is accepted if it is unique) or number; else an error with the
  * names. */
 bool ses_model_find_label(const ses_model *m, ses_string text, int64_t *label, ses_err *e);
+/* The first label that has different names in a and b; -1: none. A label without a name differs from none. */
+int64_t ses_model_labels_differ(const ses_model *a, const ses_model *b);
 
 /* batch.c: validates a batch. */
 bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/json/json_helpers.h"
+#include "model/model_desc.h"
 #include "nn/store_impl.h"
 #include "tensor/shape_text.h"
 
@@ -32,17 +33,14 @@ static bool check_labels(const ses_model *m, const ses_model *other, ses_err *e)
     if (ses_model_label_count(m) != ses_model_label_count(other))
         return ses_fail(e, SES_EARG, "has %" PRId64 " labels instead of %" PRId64,
                         ses_model_label_count(other), ses_model_label_count(m));
-    for (int64_t i = 0; i < ses_model_label_count(m); i++) {
-        const char *a = ses_model_label_name(m, i), *b = ses_model_label_name(other, i);
-        if (a && b && strcmp(a, b) != 0)
-            return ses_fail(e, SES_EARG, "label %" PRId64 " is \"%s\" instead of \"%s\"", i, b, a);
-    }
-    return true;
+    int64_t i = ses_model_labels_differ(m, other);
+    return i < 0 || ses_fail(e, SES_EARG, "label %" PRId64 " is \"%s\" instead of \"%s\"", i,
+                             ses_model_label_name(other, i), ses_model_label_name(m, i));
 }
 
 /* ---- config.json ---- */
 
-/* Does the result of inference not depend on this key? Labels are compared by check_labels. */
+/* Keys that do not change inference, and labels, which check_labels compares. */
 static bool is_ignored(const char *key)
 {
     static const char *const keys[] = { "_name_or_path",

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "model/model_desc.h"
 #include "sesame/corpus.h"
 #include "train/distill/student_config.h"
 
@@ -29,13 +30,10 @@ static bool same_tokens(const char *dir, const ses_tokenizer *ours, ses_err *e)
 /* Labels must have the same order. */
 static bool same_labels(const ses_model *teacher, const ses_model *student, ses_err *e)
 {
-    for (int64_t i = 0; i < ses_model_label_count(student) && i < ses_model_label_count(teacher); i++) {
-        const char *a = ses_model_label_name(student, i), *b = ses_model_label_name(teacher, i);
-        if (a && b && strcmp(a, b))
-            return ses_fail(e, SES_EARG, "label %lld is \"%s\" in the student, \"%s\" in the teacher",
-                            (long long)i, a, b);
-    }
-    return true;
+    int64_t i = ses_model_labels_differ(student, teacher);
+    return i < 0 ||
+           ses_fail(e, SES_EARG, "label %lld is \"%s\" in the student, \"%s\" in the teacher", (long long)i,
+                    ses_model_label_name(student, i), ses_model_label_name(teacher, i));
 }
 
 /* Opens a teacher and compares its head with the student's. name: for messages. */

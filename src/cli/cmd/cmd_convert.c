@@ -42,8 +42,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, dtype),
       .choices = "f32|f16|bf16|int8",
       .help = "weight type; default: unchanged, of an int8 model and of a mean of several types f32; int8 "
-              "applies to dense weights (see "
-              "quantize)" },
+              "applies to dense weights (see quantize)" },
     { .name = "shard-size",
       .type = SES_OPT_SIZE,
       .offset = offsetof(args, shard),
@@ -95,13 +94,10 @@ typedef struct rounding_error {
 } rounding_error;
 
 typedef struct convert_job {
-    const char *from;
+    ses_convert_source in;
+    ses_convert_open_options open; /* base: of --merge-adapter */
+    ses_opt_list average;          /* --average */
     ses_convert_output out;
-    const char *base;       /* --merge-adapter: its base model; NULL: none */
-    const char *class_name; /* NULL: as in config.json */
-    ses_opt_list average;   /* --average */
-    ses_sentence *sentence; /* NULL: not a sentence encoder */
-    ses_model *model;
     ses_save_options save;
     rounding_error rounding;
     ses_buf copied, files; /* names joined by ", " */
@@ -140,13 +136,13 @@ static bool check_tensor(convert_job *j, ses_param_source *from, const char *nam
     if (!lost) return true;
     return ses_fail(e, SES_EARG,
                     "%s: tensor \"%s\": %" PRId64 " values up to %.4g exceed the range of %s; use bf16",
-                    j->from, name, lost, max_lost, ses_dtype_name(from->dtype));
+                    j->in.dir, name, lost, max_lost, ses_dtype_name(from->dtype));
 }
 
 /* Checks the modules of a sentence encoder after the model. */
 static bool check_modules(convert_job *j, ses_err *e)
 {
-    const ses_store *s = j->sentence ? ses_sentence_store(j->sentence) : NULL;
+    const ses_store *s = j->in.sentence ? ses_sentence_store(j->in.sentence) : NULL;
     for (size_t i = 0; s && i < ses_store_count(s); i++) {
         ses_param_source from = { .dev = ses_store_device(s),
                                   .t = ses_store_at(s, i)->tensor,
@@ -158,14 +154,14 @@ static bool check_modules(convert_job *j, ses_err *e)
 
 static bool check_rounding(convert_job *j, ses_err *e)
 {
-    const ses_store *s = ses_model_store(j->model);
-    if (!ses_model_check_finite(j->model, e)) return ses_wrap(e, "%s", j->from);
+    const ses_store *s = ses_model_store(j->in.model);
+    if (!ses_model_check_finite(j->in.model, e)) return ses_wrap(e, "%s", j->in.dir);
     for (size_t i = 0; i < ses_store_count(s); i++) {
         char name[256];
         ses_arena mem = { 0 };
         ses_param_source from;
-        if (!ses_model_tensor_name(j->model, i, name, sizeof name)) name[0] = 0;
-        bool ok = ses_param_source_init(&from, j->model, ses_store_at(s, i), &j->save, &mem, e) &&
+        if (!ses_model_tensor_name(j->in.model, i, name, sizeof name)) name[0] = 0;
+        bool ok = ses_param_source_init(&from, j->in.model, ses_store_at(s, i), &j->save, &mem, e) &&
                   check_tensor(j, &from, name, e);
         ses_arena_free(&mem);
         if (!ok) return false;
@@ -214,11 +210,11 @@ static bool copy_named(convert_job *j, const char *dir, const char *name, ses_er
 static bool copy_generation_config(convert_job *j, ses_err *e)
 {
     static const char name[] = "generation_config.json";
-    char *own = ses_path_join(j->from, name, e), *base = NULL;
+    char *own = ses_path_join(j->in.dir, name, e), *base = NULL;
     if (!own) return false;
-    if (!ses_path_exists(own)) base = ses_model_base_dir(j->from, j->base, NULL);
+    if (!ses_path_exists(own)) base = ses_model_base_dir(j->in.dir, j->open.base, NULL);
     ses_free(own);
-    bool ok = copy_named(j, base ? base : j->from, name, e);
+    bool ok = copy_named(j, base ? base : j->in.dir, name, e);
     ses_free(base);
     return ok;
 }
@@ -226,10 +222,9 @@ static bool copy_generation_config(convert_job *j, ses_err *e)
 /* Copies the tokenizer files, the generation settings and the configuration of a cross-encoder's scores. */
 static bool copy_other_files(convert_job *j, ses_err *e)
 {
-    const char *dir = j->sentence ? ses_sentence_dir(j->sentence) : j->from;
-    char *home = ses_dir_has_tokenizer(dir) ? NULL : ses_model_base_dir(dir, j->base, NULL);
-    if (home) dir = home;
-    bool ok = j->sentence ||
+    char *dir = ses_convert_tokenizer_dir(&j->in, j->open.base, e);
+    if (!dir) return false;
+    bool ok = j->in.sentence ||
               (copy_named(j, dir, "config_sentence_transformers.json", e) && copy_generation_config(j, e));
     bool done = false;
     ok = ok && ses_tokenizer_convert_original(dir, j->out.dir, j->save.overwrite, &done, e);
@@ -237,7 +232,7 @@ static bool copy_other_files(convert_job *j, ses_err *e)
         ok = copy_named(j, dir, ses_tokenizer_file_names[i], e);
     if (ok && done)
         ses_buf_appendf(&j->copied, "%stokenizer.json, tokenizer_config.json", j->copied.len ? ", " : "");
-    ses_free(home);
+    ses_free(dir);
     return ok;
 }
 
@@ -283,8 +278,8 @@ static bool check_output(const convert_job *j, ses_err *e)
 /* As counted by info: the model, and the modules of a sentence encoder. */
 static int64_t parameters(const convert_job *j)
 {
-    return ses_store_element_count(ses_model_store(j->model)) +
-           (j->sentence ? ses_store_element_count(ses_sentence_store(j->sentence)) : 0);
+    return ses_store_element_count(ses_model_store(j->in.model)) +
+           (j->in.sentence ? ses_store_element_count(ses_sentence_store(j->in.sentence)) : 0);
 }
 
 static void show(const ses_call *c, const convert_job *j)
@@ -297,11 +292,11 @@ static void show(const ses_call *c, const convert_job *j)
                       (int)(end - first), first, last + 1);
     else
         ses_show_line(t, "Wrote", "%s: config.json, %s", j->out.to, first);
-    if (j->sentence)
+    if (j->in.sentence)
         ses_show_line(t, "", "modules.json and %zu module%s after the model",
-                      ses_sentence_module_count(j->sentence) - 1,
-                      ses_sentence_module_count(j->sentence) == 2 ? "" : "s");
-    ses_dtype was = ses_model_dtype(j->model), now = j->save.dtype;
+                      ses_sentence_module_count(j->in.sentence) - 1,
+                      ses_sentence_module_count(j->in.sentence) == 2 ? "" : "s");
+    ses_dtype was = ses_model_dtype(j->in.model), now = j->save.dtype;
     ses_show_line(t, "Weights", "%s parameters, %s%s%s, %s", ses_grouped_text(a, parameters(j)),
                   ses_dtype_name(was), was == now ? "" : " to ", was == now ? "" : ses_dtype_name(now),
                   ses_bytes_text(b, j->file_bytes));
@@ -313,9 +308,9 @@ static void show(const ses_call *c, const convert_job *j)
         ses_show_line(t, "Sparse", "%.1f %% of the blocks of four inputs are 0",
                       100 * (double)j->blocks.zero / (double)j->blocks.blocks);
     if (j->copied.len) ses_show_line(t, "Copied", "%s", j->copied.data);
-    if (*ses_model_unexpected_keys(j->model))
-        ses_show_line(t, "Left out", "%s (not part of a %s)", ses_model_unexpected_keys(j->model),
-                      ses_model_class_name(j->model));
+    if (*ses_model_unexpected_keys(j->in.model))
+        ses_show_line(t, "Left out", "%s (not part of a %s)", ses_model_unexpected_keys(j->in.model),
+                      ses_model_class_name(j->in.model));
 }
 
 static bool print_json(const convert_job *j, ses_err *e)
@@ -323,11 +318,11 @@ static bool print_json(const convert_job *j, ses_err *e)
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_json_begin_object(w);
-    ses_json_member_string(w, "from", j->from);
+    ses_json_member_string(w, "from", j->in.dir);
     ses_json_member_string(w, "to", j->out.to);
     if (j->average.n) ses_json_member_int(w, "models", (int64_t)j->average.n + 1);
-    ses_json_member_string(w, "model_type", ses_model_type(j->model));
-    ses_json_member_string(w, "class", ses_model_class_name(j->model));
+    ses_json_member_string(w, "model_type", ses_model_type(j->in.model));
+    ses_json_member_string(w, "class", ses_model_class_name(j->in.model));
     ses_json_member_int(w, "parameters", parameters(j));
     ses_json_member_string(w, "dtype", ses_dtype_name(j->save.dtype));
     ses_json_member_list(w, "files", j->files.data);
@@ -337,7 +332,7 @@ static bool print_json(const convert_job *j, ses_err *e)
     if (j->blocks.blocks)
         ses_json_member_real(w, "zero_blocks", (double)j->blocks.zero / (double)j->blocks.blocks);
     ses_json_member_list(w, "copied", j->copied.len ? j->copied.data : "");
-    ses_json_member_list(w, "left_out", ses_model_unexpected_keys(j->model));
+    ses_json_member_list(w, "left_out", ses_model_unexpected_keys(j->in.model));
     if (j->scores.metric) {
         ses_json_member_string(w, "metric", j->scores.metric);
         ses_json_member_real(w, "original", j->scores.original);
@@ -351,9 +346,9 @@ static bool print_json(const convert_job *j, ses_err *e)
 static bool save(const convert_job *j, ses_err *e)
 {
     ses_save_options again = j->save;
-    again.overwrite |= j->sentence != NULL; /* the model was written with it */
-    if (j->sentence && !ses_sentence_save(j->sentence, j->out.dir, &j->save, e)) return false;
-    return ses_model_save(j->model, j->out.dir, &again, e);
+    again.overwrite |= j->in.sentence != NULL; /* the model was written with it */
+    if (j->in.sentence && !ses_sentence_save(j->in.sentence, j->out.dir, &j->save, e)) return false;
+    return ses_model_save(j->in.model, j->out.dir, &again, e);
 }
 
 /* F16 or BF16 if all real weights are; F32 represents every other mixture. */
@@ -367,20 +362,15 @@ static ses_dtype unchanged_dtype(const ses_model *m)
     return all == SES_F16 || all == SES_BF16 ? all : SES_F32;
 }
 
-static bool convert(convert_job *j, ses_device *dev, int dtype, bool strict, ses_err *e)
+static bool convert(convert_job *j, int dtype, ses_err *e)
 {
-    if (!check_output(j, e)) return false;
-    ses_convert_open_options o = {
-        .dev = dev, .base = j->base, .class_name = j->class_name, .strict = strict
-    };
-    ses_convert_source source = { .dir = j->from };
-    bool same_dtype = true, opened = ses_convert_open(&source, &o, e) &&
-                                     ses_convert_average(&source, &o, &j->average, &same_dtype, e);
-    j->model = source.model, j->sentence = source.sentence;
-    if (!opened) return false;
-    j->save.dtype = dtype >= 0 ? dtypes[dtype] : same_dtype ? unchanged_dtype(j->model) : SES_F32;
-    ses_store *s = ses_model_store(j->model);
-    if (j->sparse > 0 && !ses_prune_blocks(s, j->sparse, e)) return ses_wrap(e, "%s", j->from);
+    bool same_dtype;
+    if (!check_output(j, e) || !ses_convert_open(&j->in, &j->open, e) ||
+        !ses_convert_average(&j->in, &j->open, &j->average, &same_dtype, e))
+        return false;
+    j->save.dtype = dtype >= 0 ? dtypes[dtype] : same_dtype ? unchanged_dtype(j->in.model) : SES_F32;
+    ses_store *s = ses_model_store(j->in.model);
+    if (j->sparse > 0 && !ses_prune_blocks(s, j->sparse, e)) return ses_wrap(e, "%s", j->in.dir);
     if (j->save.dtype == SES_I8) j->blocks = ses_count_blocks(s);
     return check_rounding(j, e) && save(j, e) && copy_other_files(j, e) && list_files(j, e);
 }
@@ -389,36 +379,36 @@ static bool convert(convert_job *j, ses_device *dev, int dtype, bool strict, ses
 static bool store_rule(const convert_job *j, const char *rule, ses_err *e)
 {
     ses_exit_policy policy;
-    return ses_exit_policy_parse(rule, &policy, e) && ses_exit_policy_check(&policy, j->model, e) &&
+    return ses_exit_policy_parse(rule, &policy, e) && ses_exit_policy_check(&policy, j->in.model, e) &&
            ses_exit_rule_store(j->out.dir, rule, e);
 }
 
 /* o: of quantize; NULL: none. */
 static bool run_job(ses_call *c, const args *a, const ses_convert_options *o, ses_err *e)
 {
+    ses_device *dev = ses_device_open("cpu", NULL, e);
     convert_job j = {
-        .from = a->adapter ? a->adapter : c->operands[0],
-        .base = a->adapter ? c->operands[0] : NULL,
-        .class_name = a->class_name,
+        .in.dir = a->adapter ? a->adapter : c->operands[0],
+        .open = { .dev = dev,
+                  .base = a->adapter ? c->operands[0] : NULL,
+                  .class_name = a->class_name,
+                  .strict = a->strict },
         .average = a->average,
         .save = { .tables = a->embedding_dtype, .shard_bytes = (size_t)a->shard, .overwrite = a->overwrite }
     };
     if (o) j.scores = o->scores, j.sparse = o->sparse;
-    ses_device *dev = ses_device_open("cpu", NULL, e);
-    bool ok =
-        ses_convert_output_open(&j.out, c->operands[1], e) && dev && convert(&j, dev, a->dtype, a->strict, e);
+    bool ok = ses_convert_output_open(&j.out, c->operands[1], e) && dev && convert(&j, a->dtype, e);
     if (ok && a->exit_rule) ok = store_rule(&j, a->exit_rule, e);
     if (ok && o && o->check) ok = o->check(o->ctx, j.out.dir, &j.scores, e);
     ok = ses_convert_output_close(&j.out, ok, e);
-    if (ok && !c->quiet) ses_notify_unused_tensors(j.model);
+    if (ok && !c->quiet) ses_notify_unused_tensors(j.in.model);
     if (ok && a->json)
         ok = print_json(&j, e);
     else if (ok && !c->quiet)
         show(c, &j);
     ses_buf_free(&j.files);
     ses_buf_free(&j.copied);
-    ses_model_free(j.model);
-    ses_sentence_free(j.sentence);
+    ses_convert_close(&j.in);
     ses_device_free(dev);
     return ok;
 }

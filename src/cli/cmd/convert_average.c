@@ -26,17 +26,22 @@ void ses_convert_close(ses_convert_source *s)
     *s = (ses_convert_source){ 0 };
 }
 
+char *ses_convert_tokenizer_dir(const ses_convert_source *s, const char *base, ses_err *e)
+{
+    const char *dir = s->sentence ? ses_sentence_dir(s->sentence) : s->dir;
+    return ses_dir_has_tokenizer(dir) ? ses_strdup(dir, e) : ses_model_base_dir(dir, base, e);
+}
+
 /* The fingerprint of the tokenizer; 0 for a model without one. */
 static bool tokenizer_print(const ses_convert_source *s, const char *base, uint64_t *print, ses_err *e)
 {
-    const char *dir = s->sentence ? ses_sentence_dir(s->sentence) : s->dir;
-    char *home = ses_dir_has_tokenizer(dir) ? ses_strdup(dir, e) : ses_model_base_dir(dir, base, e);
-    bool has = home && ses_dir_has_tokenizer(home);
-    ses_tokenizer *t = has ? ses_tokenizer_open(home, e) : NULL;
+    char *dir = ses_convert_tokenizer_dir(s, base, e);
+    bool has = dir && ses_dir_has_tokenizer(dir);
+    ses_tokenizer *t = has ? ses_tokenizer_open(dir, e) : NULL;
     *print = 0;
-    bool ok = home && (!has || (t && ses_tokenizer_fingerprint(t, print, e)));
+    bool ok = dir && (!has || (t && ses_tokenizer_fingerprint(t, print, e)));
     ses_tokenizer_free(t);
-    ses_free(home);
+    ses_free(dir);
     return ok;
 }
 

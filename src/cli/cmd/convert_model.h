@@ -53,6 +53,10 @@ typedef struct ses_convert_source {
 bool ses_convert_open(ses_convert_source *s, const ses_convert_open_options *o, ses_err *e);
 void ses_convert_close(ses_convert_source *s);
 
+/* The folder of the tokenizer files: of the model, or of the base model of an adapter; `base` as above. Free
+ * the result with ses_free. */
+char *ses_convert_tokenizer_dir(const ses_convert_source *s, const char *base, ses_err *e);
+
 /* Replaces the weights of s by the mean over s and the models `more`, by folder or name. Fails if the models
  * are not of one architecture, or have different tokenizers or modules with weights. *same_dtype: the weights
  * of all models have the type of s. */
