@@ -1,7 +1,7 @@
 #!/bin/sh
 # The tables of docs/TABLES.md: small models that repeat published comparisons.
 #     sh docs/recipes/tables.sh [TABLE...]
-# TABLES: data (tokenizers and token files only), report (put the results into docs/TABLES.md), masking formats batch steps bert-tasks sizes ner electra generator flops span distil xlnet tlm labels bart t5; default: all.
+# TABLES: data (tokenizers and token files only), report (put the results into docs/TABLES.md), masking formats batch steps bert-tasks sizes ner electra generator flops span distil xlnet tlm labels bart t5 random; default: all.
 # Run it from the source folder, which has the data sets in data/ (a link is enough). Everything is written to tables/, also the
 # tokenizers and token files that the recipes table-*.json name; each table has a folder with ablate.md, ablate.json and plots.
 # Finished jobs are skipped, so the same command resumes after an interruption; runs that occur in several tables are trained once.
@@ -15,7 +15,7 @@ export SESAME_DEVICE="${DEVICE:-cuda}"
 case $SESAME_DEVICE in cuda*) dtype=${DTYPE:-bf16} jobs=${JOBS:-16} ;; *) dtype=${DTYPE:-f32} jobs=${JOBS:-1} ;; esac
 corpus=${CORPUS:-$data/pretrain-corpus/corpus.txt.xz} valid=${VALID:-$data/pretrain-corpus/valid.txt.xz}
 named=$#
-[ $# -gt 0 ] || set -- masking formats batch steps bert-tasks sizes ner electra generator flops span distil xlnet tlm labels bart t5
+[ $# -gt 0 ] || set -- masking formats batch steps bert-tasks sizes ner electra generator flops span distil xlnet tlm labels bart t5 random
 mkdir -p $out
 
 text() { case $1 in *.xz) xz -dc "$1" ;; *) cat "$1" ;; esac; }
@@ -142,10 +142,10 @@ labels() {
                 --set finetune:lr="${RATE:-3e-4}" --sizes "${SIZES:-64,256,1024,4096,16384}" --seeds 3 --batch-size 32 --jobs "$jobs" -o "$to" $resume -q ${CURVE_OPTIONS:-}
         done
     done
-    # One table of all curves.
-    for net in $nets; do
+    # One table of all curves, also of earlier calls.
+    for net in lstm bert small; do
         for m in $net untrained-$net; do
-            awk -v m="$m" '/"size":/ { size = $2 + 0 } /"mean":/ { mean = 100 * $2 } /"high":/ { print m, size, mean, 100 * $2 - mean }' "$out/labels/$m/curve.json"
+            [ ! -e "$out/labels/$m/curve.json" ] || awk -v m="$m" '/"size":/ { size = $2 + 0 } /"mean":/ { mean = 100 * $2 } /"high":/ { print m, size, mean, 100 * $2 - mean }' "$out/labels/$m/curve.json"
         done
     done | awk 'BEGIN { name["lstm"] = "LSTM"; name["bert"] = "Transformer"; name["small"] = "sesame-small" }
         !($2 in at) { at[$2] = ++n; size[n] = $2 }
@@ -158,7 +158,7 @@ labels() {
               print "\n" rule
               for (i = 1; i <= n; i++) {
                   printf "| %d |", size[i]
-                  for (k = 1; k <= nets; k++) printf " %s |", cell[net[k], size[i]]
+                  for (k = 1; k <= nets; k++) printf " %s |", (net[k], size[i]) in cell ? cell[net[k], size[i]] : "-"
                   print "" } }' >$out/labels/ablate.md
 }
 
