@@ -432,11 +432,11 @@ export class Context {
       ...(this.panel.params || {}),
     };
     const field = error.field || (error.param && names[error.param]) || this.panel.errorField || 'text';
-    const place = this.fields.has(field) ? field : this.fields.keys().next().value;
+    const target = this.fields.has(field) ? field : this.fields.keys().next().value;
     const status = error.status ? `${error.status}: ` : '';
     this.data = null;
-    if (error.status !== undefined || !this.showError(place, error.message)) {
-      if (place) this.showError(place, status + error.message);
+    if (error.status !== undefined || !this.showError(target, error.message)) {
+      if (target) this.showError(target, status + error.message);
     }
     replace(
       this.result,

@@ -1,4 +1,4 @@
-// Fill mask: click a word to mask it; the model's words for the place, for one sentence or two side by side.
+// Fill mask: click a word to mask it; the words that the model expects there, for one sentence or two side by side.
 
 import { h, replace, percent } from './dom.js';
 import { bars, empty } from './widgets.js';
@@ -126,8 +126,8 @@ export default {
   tasks: ['fill-mask'],
   bundled: 'sesame-small',
   models: { model: ['fill-mask'] },
-  summary: 'What a masked language model expects in the place of a word.',
-  placeholder: 'Mask a word to see what the model expects in its place.',
+  summary: 'The words that a masked language model expects at a masked position.',
+  placeholder: 'Mask a word to see which words the model expects at its position.',
   state: {
     text: 'The capital of France is [MASK].',
     text2: 'The largest city of Germany is [MASK].',

@@ -68,13 +68,13 @@ function tsv({ items, vectors, points }, indices) {
 }
 
 // Short labels beside points, where they cover no other label or point.
-function pointLabels(items, place) {
-  const boxes = place.map(([x, y]) => [x - 8, y - 8, x + 8, y + 8]);
+function pointLabels(items, positions) {
+  const boxes = positions.map(([x, y]) => [x - 8, y - 8, x + 8, y + 8]);
   return items.map((item, i) => {
     const text = item.text.length > 26 ? `${item.text.slice(0, 25)}…` : item.text;
     const width = 6.2 * text.length,
-      [px, py] = place[i];
-    const places = [
+      [px, py] = positions[i];
+    const candidates = [
       [px + 10, py],
       [px - 10 - width, py],
       [px - width / 2, py - 16],
@@ -86,7 +86,7 @@ function pointLabels(items, place) {
       y > 8 &&
       y < H - 8 &&
       !boxes.some((b) => x < b[2] && b[0] < x + width && y - 7 < b[3] && b[1] < y + 7);
-    const at = places.find(free);
+    const at = candidates.find(free);
     if (!at) return null;
     boxes.push([at[0], at[1] - 8, at[0] + width, at[1] + 8]);
     return svg('text', { x: at[0], y: at[1] + 4, class: 'point-label', 'data-index': i }, text);
@@ -107,18 +107,18 @@ function legend(items, color) {
 }
 
 // Lines to the neighbors of a text; the others fade.
-function showNeighbors(box, data, place, i) {
-  const near = i >= 0 && i < place.length ? neighbors(data, i) : [];
+function showNeighbors(box, data, positions, i) {
+  const near = i >= 0 && i < positions.length ? neighbors(data, i) : [];
   const close = new Set(near.map(([j]) => j));
   replace(
     box.querySelector('.neighbor-lines'),
     near.map(([j]) =>
       svg('line', {
         class: 'neighbor-line',
-        x1: place[i][0],
-        y1: place[i][1],
-        x2: place[j][0],
-        y2: place[j][1],
+        x1: positions[i][0],
+        y1: positions[i][1],
+        x2: positions[j][0],
+        y2: positions[j][1],
       }),
     ),
   );
@@ -140,7 +140,7 @@ function isInside([x, y], polygon) {
 }
 
 // Drawing a line around points with a mouse or pen selects them.
-function addLasso(ctx, map, place) {
+function addLasso(ctx, map, positions) {
   const line = map.querySelector('.lasso');
   let path = null;
   const at = (event) => {
@@ -159,7 +159,7 @@ function addLasso(ctx, map, place) {
   });
   map.addEventListener('pointerup', () => {
     if (!path) return;
-    const picked = path.length > 3 ? place.flatMap((p, i) => (isInside(p, path) ? [String(i)] : [])) : [];
+    const picked = path.length > 3 ? positions.flatMap((p, i) => (isInside(p, path) ? [String(i)] : [])) : [];
     path = null;
     ctx.state.selected = -1;
     ctx.set('picked', picked, 'render');
@@ -190,7 +190,7 @@ function select(ctx, i) {
 const pickedOf = (ctx, data) => ctx.state.picked.map(Number).filter((i) => i < data.items.length);
 
 function draw(ctx, data, box, list) {
-  const place = scaled(data.points);
+  const positions = scaled(data.points);
   const color = palette();
   const selected = ctx.state.selected;
   replace(
@@ -208,29 +208,29 @@ function draw(ctx, data, box, list) {
       data.items.map((item, i) =>
         svg(
           'circle',
-          { cx: place[i][0], cy: place[i][1], r: 6, 'data-index': i, class: `point ${color(item.label)}` },
+          { cx: positions[i][0], cy: positions[i][1], r: 6, 'data-index': i, class: `point ${color(item.label)}` },
           svg('title', null, item.text),
         ),
       ),
-      pointLabels(data.items, place),
+      pointLabels(data.items, positions),
     ),
     legend(data.items, color),
   );
-  const near = showNeighbors(box, data, place, selected);
+  const near = showNeighbors(box, data, positions, selected);
   if (ctx.state.picked.length) {
     const picked = new Set(pickedOf(ctx, data));
     for (const [i, circle] of box.querySelectorAll('circle').entries())
       circle.classList.toggle('far', !picked.has(i));
   }
-  addLasso(ctx, box.querySelector('.map'), place);
+  addLasso(ctx, box.querySelector('.map'), positions);
   box.onpointerover = (event) => {
     const point = event.target.closest('[data-index]');
-    if (point) showNeighbors(box, data, place, Number(point.dataset.index));
-    else if (!ctx.state.picked.length) showNeighbors(box, data, place, ctx.state.selected);
+    if (point) showNeighbors(box, data, positions, Number(point.dataset.index));
+    else if (!ctx.state.picked.length) showNeighbors(box, data, positions, ctx.state.selected);
   };
   const picked = pickedOf(ctx, data);
   const showAll = h('button', { type: 'button', class: 'quiet', onclick: () => select(ctx, -1) }, 'Show all');
-  if (selected >= 0 && selected < place.length) {
+  if (selected >= 0 && selected < positions.length) {
     replace(
       list,
       h('h3', null, 'Nearest to'),

@@ -61,7 +61,7 @@ export default {
     const { labels, multi, template } = ctx.state;
     if (!labels.length) throw new FieldError('labels', 'Add at least one label.');
     if (!template.includes('{}'))
-      throw new FieldError('template', 'The hypothesis needs {} in the place of the label.');
+      throw new FieldError('template', 'The hypothesis needs {} at the position of the label.');
     const parameters = { candidate_labels: labels, multi_label: multi, hypothesis_template: template };
     const path = `/models/${encodeURIComponent(ctx.state.model)}/pipeline/zero-shot-classification`;
     return ctx.pipeline('zero-shot-classification', text, parameters, {
