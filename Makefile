@@ -3,7 +3,7 @@
 #   make check CUDA=1                 the same on a machine with a GPU, its kernels too
 #   make install  PREFIX, DESTDIR     make bench    time this machine
 #   make asan tsan                    the whole suite under sanitizers
-#   make clang-check                  part of it, and a second of each fuzz target, with clang's
+#   make clang-check                  part of it, and the seeds of each fuzz target, with clang's
 #   make check-large                  memory of the largest models
 #   make wheel                        the Python package, build/sesame-*.whl
 #   make deb                          Debian packages in build/deb; CUDA=1: the CUDA module too
