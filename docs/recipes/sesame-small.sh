@@ -5,8 +5,9 @@
 #     small-f16      the encoder in 16 bits: start of full fine-tuning
 #     sesame-small   the bundled encoder in 8 bits: base model of the adapters
 #     sesame-gpt     the bundled generator, if PARTS contains generator
-# The bundled encoder: PARTS="encoder again generator" SEEDS=43, the mean of the weights after a first and a second round. Both learn with Muon. Sequences contain whole sentences: 128 tokens, 512 in the middle, 128 again at the end,
-# because most texts of the tasks are short. Half of the batches mask whole words, the others single tokens.
+# The bundled encoder is the mean of the weights after a first and a second round: PARTS="encoder again generator" SEEDS=43.
+# Both rounds learn with Muon. Sequences contain whole sentences: 128 tokens, 512 in the middle, 128 again at the end, because most
+# texts of the tasks are short. Half of the batches mask whole words, the others single tokens.
 # Variables:
 #     PARTS                               encoder generator; again: further rounds; words: only the encoder's tokenizer and token files
 #     TOKENIZER                           of the encoder: a tokenizer.json; default: trained on CORPUS
