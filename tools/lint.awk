@@ -56,6 +56,7 @@ function check_include(   name, layer, part, dir) {
     } else if (index(name, "/")) {
         split(name, part, "/")
         if (part[1] != layer && !((layer, part[1]) in allowed)) report(layer " may not include " part[1] ": " name)
+        used[layer, part[1]] = 1
         if (!exists("src/" name)) report("no such header: " name)
     } else {
         dir = FILENAME
@@ -181,6 +182,11 @@ check == "words" || check == "library" || check == "macros" {
 
 END {
     if (file != "") end_of_file()
+    if (check == "layers")
+        for (pair in allowed) {
+            split(pair, part, SUBSEP)
+            if (!(pair in used)) print "tools/layers.txt: " part[1] " includes nothing of " part[2]
+        }
     if (check == "types")
         for (name in function_at)
             if (name in defined_in) print function_at[name] ": function " name " shares its name with a type of " defined_in[name]
