@@ -89,6 +89,7 @@ const ses_model_desc ses_model_albert = {
                   .position.distances_unscaled = true },
     .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
     .post_read = finish,
+    .reads = ses_bert_reads,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

@@ -69,6 +69,9 @@ static bool read_modern(ses_config *c, const ses_json *config, ses_err *e)
            ses_fail(e, SES_EARG, "rotary positions need heads of an even size");
 }
 
+const char *const ses_bert_reads[] = { "position_embedding_type", "norm_placement", "add_cross_attention",
+                                       NULL };
+
 bool ses_bert_post_read_positions(ses_config *c, const ses_json *config, ses_err *e)
 {
     static const char *const names[] = { "absolute", "relative_key", "relative_key_query", "rotary" };
@@ -141,6 +144,7 @@ const ses_model_desc ses_model_bert = {
                   .lm.bias = true },
     .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
     .post_read = ses_bert_post_read_positions,
+    .reads = ses_bert_reads,
     .tensors = { SES_TABLE(ses_bert_tensors), SES_TABLE(ses_bert_heads) },
     .class = classes,
     .n_classes = SES_LEN(classes),

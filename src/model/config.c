@@ -302,6 +302,7 @@ static bool check(const ses_config *c, ses_err *e)
 bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e)
 {
     *c = d->defaults;
+    if (!ses_config_check_keys(d, config, config, e)) return false;
     if (!c->dropout.ffn) c->dropout.ffn = -1; /* 0 in a model's defaults means: the hidden dropout */
     for (size_t i = 0; i < SES_LEN(d->keys); i++)
         for (size_t j = 0; j < d->keys[i].n; j++)

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/json/json_helpers.h"
+#include "base/str.h"
 #include "nn/layer_hooks.h"
 
 #include <ctype.h>
@@ -67,14 +68,21 @@ static bool read_terms(ses_config *c, const ses_json *v, ses_err *e)
     return true;
 }
 
-/* Is `word` among the parts of a text separated by |? */
-static bool has_word(const char *text, const char *word)
+/* "norm_rel_ebd": words separated by |, of which "layer_norm" has the table of relative positions normalized. */
+static bool read_table_norm(ses_config *c, const ses_json *config, ses_err *e)
 {
-    for (; text && *text; text += strcspn(text, "|"), text += *text == '|') {
-        const char *s = text + strspn(text, " ");
-        if (!strncmp(s, word, strlen(word)) && strchr(" |", s[strlen(word)])) return true;
+    const char *text = NULL, *word;
+    size_t n;
+    if (!ses_config_text(config, "norm_rel_ebd", &text, e)) return false;
+    for (size_t i = 0; ses_list_at(text, i, &word, &n); i++) {
+        ses_string w = ses_trim((ses_string){ word, n });
+        bool norm = ses_equal(w.p, w.n, "layer_norm");
+        c->disentangled.norm_table |= norm;
+        if (!norm && !ses_equal(w.p, w.n, "none"))
+            return ses_fail(e, SES_EUNSUPPORTED, "\"norm_rel_ebd\" is \"%s\", expected none or layer_norm",
+                            ses_quoted_of(text, strlen(text)).s);
     }
-    return false;
+    return true;
 }
 
 static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
@@ -116,17 +124,13 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 static bool post_read_v2(ses_config *c, const ses_json *config, ses_err *e)
 {
     int64_t groups = 1;
-    const char *norm = NULL;
-    if (!ses_config_int(config, "conv_groups", &groups, e) ||
-        !ses_config_text(config, "norm_rel_ebd", &norm, e))
-        return false;
+    if (!ses_config_int(config, "conv_groups", &groups, e) || !read_table_norm(c, config, e)) return false;
     if (c->conv.kernel_size && groups != 1)
         return ses_fail(e, SES_EUNSUPPORTED, "\"conv_groups\" is %lld: only 1 is supported",
                         (long long)groups);
     if (c->conv.kernel_size && c->conv.kernel_size % 2 == 0)
         return ses_fail(e, SES_EARG, "\"conv_kernel_size\" is %lld, expected an odd number",
                         (long long)c->conv.kernel_size);
-    c->disentangled.norm_table = has_word(norm, "layer_norm");
     return post_read(c, config, e);
 }
 
@@ -358,6 +362,10 @@ static const ses_class classes_v2[] = {
     SES_CLASS("DebertaV2ForQuestionAnswering", SES_USE_HEAD(question_answering, "")),
 };
 
+static const char *const reads_v1[] = { "position_biased_input", "talking_head", "pos_att_type", NULL };
+static const char *const reads_v2[] = { "position_biased_input", "talking_head", "pos_att_type",
+                                        "norm_rel_ebd", NULL };
+
 #define DEBERTA(id, type, v, layout, post_read_)                                                       \
     const ses_model_desc ses_model_##id = {                                                            \
         .name = type,                                                                                  \
@@ -381,6 +389,7 @@ static const ses_class classes_v2[] = {
                       .lm.bias = true },                                                               \
         .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys_##v) },                                     \
         .post_read = post_read_,                                                                       \
+        .reads = reads_##v,                                                                            \
         .tensors = { SES_TABLE(v), SES_TABLE(heads), SES_TABLE(ses_bert_tensors), SES_TABLE(modern) }, \
         .class = classes_##v,                                                                          \
         .n_classes = SES_LEN(classes_##v),                                                             \

@@ -97,6 +97,8 @@ static const ses_class classes_gpt[] = {
     SES_CLASS("OpenAIGPTForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
 };
 
+static const char *const reads[] = { "summary_type", "scale_attn_weights", "add_cross_attention", NULL };
+
 const ses_model_desc ses_model_gpt2 = {
     .name = "gpt2",
     .prefix = "transformer.",
@@ -120,6 +122,7 @@ const ses_model_desc ses_model_gpt2 = {
                   .embed.train_pad = true },
     .keys = { SES_TABLE(keys) },
     .post_read = post_read,
+    .reads = reads,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),
@@ -147,6 +150,7 @@ const ses_model_desc ses_model_openai_gpt = {
                   .embed.train_pad = true },
     .keys = { SES_TABLE(keys) },
     .post_read = post_read_gpt,
+    .reads = reads,
     .tensors = { SES_TABLE(tensors_gpt), SES_TABLE(tensors) },
     .class = classes_gpt,
     .n_classes = SES_LEN(classes_gpt),

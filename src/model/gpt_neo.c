@@ -1,5 +1,6 @@
 /* GPT-Neo (Black et al. 2021): GPT-2 with separate projections, unscaled scores, and local attention in
  * alternate layers. */
+#include "base/json/json_helpers.h"
 #include "model_desc.h"
 
 #include <string.h>
@@ -23,37 +24,75 @@ static const ses_config_key keys[] = {
     SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
-static bool mark(ses_config *c, int64_t layer, const ses_json *kind, ses_err *e)
+/* The kinds of layers, from one of the keys that list them. */
+typedef struct layer_list {
+    const char *key;
+    int64_t n;
+    uint64_t local[SES_MAX_LAYERS / 64];
+} layer_list;
+
+static bool mark(layer_list *list, int64_t layers, const ses_json *kind, ses_err *e)
 {
     const char *name = ses_json_string(kind, NULL);
     if (!name || (strcmp(name, "global") && strcmp(name, "local")))
-        return ses_fail(e, SES_EFORMAT, "attention of layer %lld is not \"global\" or \"local\"",
-                        (long long)layer);
-    if (!strcmp(name, "local")) c->attention.local_layers[layer / 64] |= (uint64_t)1 << layer % 64;
+        return ses_fail(e, SES_EFORMAT, "\"%s\": attention of layer %lld is not \"global\" or \"local\"",
+                        list->key, (long long)list->n);
+    if (list->n >= layers)
+        return ses_fail(e, SES_EFORMAT, "\"%s\" speaks of more layers than \"num_layers\" %lld", list->key,
+                        (long long)layers);
+    if (!strcmp(name, "local")) list->local[list->n / 64] |= (uint64_t)1 << list->n % 64;
+    list->n++;
     return true;
 }
 
-/* "attention_layers" lists each layer; the older "attention_types" repeats lists: [[["global", "local"],
- * 12]]. */
-static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
+static bool mark_all(layer_list *list, int64_t layers, const ses_json *kinds, ses_err *e)
 {
-    const ses_json *each = ses_json_get(config, "attention_layers"),
-                   *types = ses_json_get(config, "attention_types");
-    int64_t n = 0;
-    if (!c->ffn.width) c->ffn.width = 4 * c->hidden;
-    for (; n < c->layers && n < (int64_t)ses_json_len(each); n++)
-        if (!mark(c, n, ses_json_at(each, (size_t)n), e)) return false;
-    for (size_t i = 0; !each && i < ses_json_len(types); i++) {
-        const ses_json *list = ses_json_at(ses_json_at(types, i), 0);
+    for (size_t i = 0; i < ses_json_len(kinds); i++)
+        if (!mark(list, layers, ses_json_at(kinds, i), e)) return false;
+    return true;
+}
+
+/* An array of pairs: a list of kinds, and how often it is repeated. */
+static bool mark_types(layer_list *list, int64_t layers, const ses_json *types, ses_err *e)
+{
+    for (size_t i = 0; i < ses_json_len(types); i++) {
+        const ses_json *kinds = ses_json_at(ses_json_at(types, i), 0);
         int64_t times = 0;
         ses_json_int(ses_json_at(ses_json_at(types, i), 1), &times);
-        for (int64_t j = 0; ses_json_len(list) && j < times * (int64_t)ses_json_len(list) && n < c->layers;
-             j++, n++)
-            if (!mark(c, n, ses_json_at(list, (size_t)j % ses_json_len(list)), e)) return false;
+        for (int64_t k = 0; ses_json_len(kinds) && k < times; k++)
+            if (!mark_all(list, layers, kinds, e)) return false;
     }
-    if (n == c->layers) return true;
-    return ses_fail(e, SES_EFORMAT, "\"attention_types\" speaks of %lld layers, \"num_layers\" is %lld",
-                    (long long)n, (long long)c->layers);
+    return true;
+}
+
+/* Reads a key if there is one; *given: there is. */
+static bool read_list(layer_list *list, const ses_json *config, int64_t layers, bool *given, ses_err *e)
+{
+    bool types = !strcmp(list->key, "attention_types");
+    const ses_json *v = ses_json_get(config, list->key);
+    *given = ses_json_type_of(v) != SES_JSON_NULL;
+    if (!*given) return true;
+    if (ses_json_type_of(v) != SES_JSON_ARRAY) return ses_json_wrong_type(list->key, v, "an array", e);
+    if (!(types ? mark_types : mark_all)(list, layers, v, e)) return false;
+    return list->n == layers ||
+           ses_fail(e, SES_EFORMAT, "\"%s\" speaks of %lld layers, \"num_layers\" is %lld", list->key,
+                    (long long)list->n, (long long)layers);
+}
+
+/* "attention_layers" lists each layer; "attention_types" repeats lists: [[["global", "local"], 12]]. */
+static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
+{
+    layer_list types = { .key = "attention_types" }, each = { .key = "attention_layers" };
+    bool has_types, has_each;
+    if (!c->ffn.width) c->ffn.width = 4 * c->hidden;
+    if (!read_list(&types, config, c->layers, &has_types, e) ||
+        !read_list(&each, config, c->layers, &has_each, e))
+        return false;
+    if (!has_types && !has_each) return ses_fail(e, SES_EFORMAT, "\"attention_types\" is missing");
+    if (has_types && has_each && memcmp(types.local, each.local, sizeof each.local) != 0)
+        return ses_fail(e, SES_EFORMAT, "\"attention_types\" and \"attention_layers\" differ");
+    memcpy(c->attention.local_layers, has_each ? each.local : types.local, sizeof each.local);
+    return true;
 }
 
 static const ses_tensor_name tensors[] = {
@@ -82,6 +121,8 @@ static const ses_class classes[] = {
     SES_CLASS("GPTNeoForQuestionAnswering", SES_USE_HEAD(question_answering, "")),
 };
 
+static const char *const reads[] = { "attention_layers", "attention_types", NULL };
+
 const ses_model_desc ses_model_gpt_neo = {
     .name = "gpt_neo",
     .prefix = "transformer.",
@@ -103,6 +144,7 @@ const ses_model_desc ses_model_gpt_neo = {
                   .embed.train_pad = true },
     .keys = { SES_TABLE(keys) },
     .post_read = post_read,
+    .reads = reads,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

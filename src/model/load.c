@@ -206,17 +206,65 @@ static const ses_tensor_entry *alias_of(const ses_model *m, const ses_tensor_ent
     return NULL;
 }
 
-/* Handles an unused tensor. A tied tensor may be stored repeatedly if the copies are equal. */
-static bool note_unused(ses_model *m, const ses_tensor_entry *x, ses_buf *list, ses_err *e)
+/* Buffers that files contain beside the weights: they follow from the config, or nothing reads them. A bias
+ * with two or more dimensions is a causal mask (GPT-2, GPT-Neo). */
+static bool is_buffer(const ses_tensor_entry *x)
 {
+    static const struct {
+        const char *end;
+        int rank; /* at least */
+    } buffers[] = {
+        { "position_ids", 0 }, { "token_type_ids", 0 },      { "inv_freq", 0 },
+        { "cos_cached", 0 },   { "sin_cached", 0 },          { "masked_bias", 0 },
+        { "attn.bias", 2 },    { "attention.bias", 2 },      { "_float_tensor", 0 },
+        { ".version", 0 },     { "num_batches_tracked", 0 },
+    };
+    size_t len = strlen(x->name);
+    for (size_t i = 0; i < SES_LEN(buffers); i++) {
+        size_t n = strlen(buffers[i].end);
+        if (len >= n && !strcmp(x->name + len - n, buffers[i].end) && x->rank >= buffers[i].rank) return true;
+    }
+    return false;
+}
+
+/* Tensors that no parameter has read. */
+typedef struct unused {
+    ses_buf list;    /* heads of other tasks, and parts that the class does not use */
+    ses_buf foreign; /* parts that no model of this type has */
+} unused;
+
+static bool append_name(ses_buf *list, const ses_tensor_entry *x)
+{
+    return ses_buf_appendf(list, "%s%s", list->len ? ", " : "", ses_quoted_of(x->name, strlen(x->name)).s);
+}
+
+/* Handles an unused tensor. A tied tensor may be stored repeatedly if the copies are equal. */
+static bool note_unused(ses_model *m, const ses_tensor_entry *x, unused *u, ses_err *e)
+{
+    enum { SHOWN = 300 }; /* bytes of names in the error */
     if (m->desc->unread && !strncmp(x->name, m->desc->unread, strlen(m->desc->unread))) return true;
+    if (is_buffer(x)) return true;
     const ses_tensor_entry *first = m->c.embed.tied ? alias_of(m, x) : NULL;
     if (first && (first->bytes != x->bytes || memcmp(first->data, x->data, x->bytes)))
         return ses_fail(e, SES_EFORMAT,
                         "\"%s\" differs from \"%s\", but config.json ties them (\"tie_word_embeddings\")",
                         x->name, first->name);
-    return ses_buf_appendf(list, "%s%s", list->len ? ", " : "", ses_quoted_of(x->name, strlen(x->name)).s) ||
-           ses_buf_ok(list, e);
+    if (ses_model_file_name(m, x->name) != SES_NAME_FOREIGN)
+        return append_name(&u->list, x) || ses_buf_ok(&u->list, e);
+    if (u->foreign.len > SHOWN) return true;
+    return append_name(&u->foreign, x) || ses_buf_ok(&u->foreign, e);
+}
+
+/* Fails if some of the unused tensors belong to another architecture. */
+static bool check_unused(const ses_model *m, const unused *u, bool strict, ses_err *e)
+{
+    if (u->foreign.len)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "the weights have tensors that no \"%s\" has: %s; without them its results would be "
+                        "wrong: this is another architecture, run it with the library it was made for",
+                        m->desc->name, u->foreign.data);
+    return !strict || !u->list.len ||
+           ses_fail(e, SES_EFORMAT, "%s does not use: %s", m->class->name, u->list.data);
 }
 
 /* Fills a buffer: sinusoidal positions, zeros or ones. */
@@ -346,7 +394,7 @@ static bool list_missing_keys(ses_model *m, const ses_model_options *o, ses_err 
 bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e)
 {
     bool train = o->train && !o->check_only;
-    ses_buf list = { 0 };
+    unused u = { 0 };
     bool ok = false, *used = NULL;
     m->file = ses_checkpoint_open_as(dir, m->class->name, e);
     if (!m->file) return false;
@@ -358,13 +406,10 @@ bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, s
         (!o->check_only && !load_all(m, o, used, e)))
         goto done;
     for (size_t i = 0; i < n; i++)
-        if (!used[i] && !note_unused(m, ses_safetensors_at(m->file, i), &list, e)) goto done;
-    if (o->strict && list.len) {
-        ses_fail(e, SES_EFORMAT, "%s does not use: %s", m->class->name, list.data);
-        goto done;
-    }
+        if (!used[i] && !note_unused(m, ses_safetensors_at(m->file, i), &u, e)) goto done;
+    if (!check_unused(m, &u, o->strict, e)) goto done;
     m->dtype = ses_tensors_dtype(m->file);
-    m->unexpected_keys = ses_strndup(list.len ? list.data : "", list.len, e);
+    m->unexpected_keys = ses_strndup(u.list.len ? u.list.data : "", u.list.len, e);
     ok = m->unexpected_keys && list_missing_keys(m, o, e) &&
          (o->check_only || ses_model_loaded(m, false, e)) &&
          (train || o->check_only || o->no_packing || ses_store_finalize(m->store, e));
@@ -372,6 +417,7 @@ bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, s
 done:
     ses_wrap(e, "%s", dir);
     ses_free(used);
-    ses_buf_free(&list);
+    ses_buf_free(&u.list);
+    ses_buf_free(&u.foreign);
     return ok;
 }

@@ -37,6 +37,7 @@ const ses_model_desc ses_model_mmbt = {
                   .embed.tied = true },
     .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
     .post_read = ses_bert_post_read_positions,
+    .reads = ses_bert_reads,
     .unread = "mmbt.modal_encoder.",
     .tensors = { SES_TABLE(tensors), SES_TABLE(ses_bert_tensors) },
     .class = classes,

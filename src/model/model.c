@@ -62,6 +62,7 @@ static bool read_config(ses_model *m, const ses_json *config, const ses_model_op
                           : ses_config_class(m->desc, config, o->class_name, e);
     if (!m->class) return false;
     if (m->desc->read_parts) {
+        if (!ses_config_check_keys(m->desc, config, config, e)) return false;
         if (!m->desc->read_parts(m, config, e)) return false;
         if (m->parts_tied && o->train)
             return ses_fail(e, SES_EUNSUPPORTED,

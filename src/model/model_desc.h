@@ -127,6 +127,7 @@ struct ses_model_desc {
     ses_key_table keys[2];
     /* reads what the tables cannot; or NULL */
     bool (*post_read)(ses_config *c, const ses_json *config, ses_err *e);
+    const char *const *reads;  /* keys of changing_keys.def that post_read reads, NULL-terminated; or NULL */
     ses_name_table tensors[4]; /* in search order; the table config.name_table is searched first */
     const ses_class *class;    /* the first is the base model */
     size_t n_classes;
@@ -162,8 +163,9 @@ enum { SES_BART_KEYS = 21, SES_BART_TENSORS = 42 };
 extern const ses_config_key ses_bart_keys[SES_BART_KEYS];
 extern const ses_tensor_name ses_bart_tensors[SES_BART_TENSORS];
 bool ses_bert_post_read(ses_config *c, const ses_json *config, ses_err *e);
-/* The same for models with "position_embedding_type" and "add_cross_attention". */
+/* The same for models with "position_embedding_type" and "add_cross_attention", and the keys that it reads. */
 bool ses_bert_post_read_positions(ses_config *c, const ses_json *config, ses_err *e);
+extern const char *const ses_bert_reads[];
 
 typedef struct ses_adapter ses_adapter;
 
@@ -212,6 +214,11 @@ const ses_config_key *ses_config_key_of(const ses_model_desc *d, const ses_json 
                                         ses_key_type type);
 /* Reads all keys into c and checks them. */
 bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);
+/* changing_keys.c: fails if a key of `object`, which is config or an object in it, changes the results and the
+ * model does not read it. */
+bool ses_config_check_keys(const ses_model_desc *d, const ses_json *object, const ses_json *config,
+                           ses_err *e);
+const char *ses_changing_key_at(size_t i); /* these keys; NULL past the end */
 /* Reads a key, for post_read: an absent or null key keeps the value, another type is an error. */
 bool ses_config_bool(const ses_json *config, const char *key, bool *value, ses_err *e);
 bool ses_config_int(const ses_json *config, const char *key, int64_t *value, ses_err *e);
@@ -242,6 +249,13 @@ bool ses_name_to_hf(const ses_model *m, const char *name, char *buf, size_t n);
 bool ses_name_to_hf_alias(const ses_model *m, const char *name, int which, char *buf, size_t n);
 /* The same, followed by the names of the tensors it is tied to. */
 bool ses_name_to_hf_any(const ses_model *m, const char *name, int which, char *buf, size_t n);
+/* What a model type knows about the name of a tensor in a file. */
+typedef enum {
+    SES_NAME_KNOWN,    /* a parameter of a class or setting of this type */
+    SES_NAME_FOREIGN,  /* none, although the tensor lies among its embeddings and layers */
+    SES_NAME_ELSEWHERE /* none, beside them: a head of another task */
+} ses_file_name;
+ses_file_name ses_model_file_name(const ses_model *m, const char *name);
 /* Every trained parameter has a name in files; one without would be lost when the model is saved. */
 bool ses_model_check_names(const ses_model *m, ses_err *e);
 /* model.c: the longest text of the decoder, or of the only stack (ses_model_max_tokens: of the first). */

@@ -1,5 +1,6 @@
 /* ModernBERT (Warner et al. 2024): pre-norm encoder without biases, rotary positions, gated feed-forward,
  * local attention in most layers. */
+#include "base/json/json_helpers.h"
 #include "model_desc.h"
 
 #include <string.h>
@@ -49,18 +50,37 @@ static bool read_layers(ses_config *c, const ses_json *config, ses_err *e)
     return true;
 }
 
-/* "rope_parameters", or the two older theta keys. */
+/* "rope_parameters" has an object for each kind of layer; the two older keys hold the theta alone. */
 static bool read_theta(double *theta, const ses_json *ropes, const char *kind, ses_err *e)
 {
+    static const char *const reads[] = { "rope_theta", NULL };
+    static const ses_model_desc rope_object = { .name = "modernbert", .reads = reads };
     const ses_json *rope = ses_json_get(ropes, kind);
-    const char *type = ses_json_string(ses_json_get(rope, "rope_type"), NULL);
+    if (!ses_config_check_keys(&rope_object, rope, rope, e)) return ses_wrap(e, "\"%s\"", kind);
     ses_json_real(ses_json_get(rope, "rope_theta"), theta);
-    if (type && strcmp(type, "default"))
-        return ses_fail(e, SES_EUNSUPPORTED, "\"rope_type\" of %s is \"%s\": only \"default\" is supported",
-                        kind, type);
     if (!(*theta >= 1 && *theta <= 1e12))
         return ses_fail(e, SES_EARG, "\"rope_theta\" of %s is %g", kind, *theta);
     return true;
+}
+
+/* The setting of transformers that also sets "local_attention", to twice its value. */
+static bool check_window(const ses_config *c, const ses_json *config, ses_err *e)
+{
+    int64_t half = c->attention.window / 2;
+    if (!ses_config_int(config, "sliding_window", &half, e)) return false;
+    return half == c->attention.window / 2 ||
+           ses_fail(e, SES_EARG,
+                    "\"sliding_window\" is %lld, but \"local_attention\" is %lld: expected twice as much",
+                    (long long)half, (long long)c->attention.window);
+}
+
+static bool check_ropes(const ses_json *config, const ses_json *ropes, ses_err *e)
+{
+    ses_json_type type = ses_json_type_of(ropes);
+    if (type != SES_JSON_NULL && type != SES_JSON_OBJECT)
+        return ses_json_wrong_type("rope_parameters", ropes, "an object", e);
+    return ses_config_check_keys(&ses_model_modernbert, ropes, config, e) ||
+           ses_wrap(e, "\"rope_parameters\"");
 }
 
 static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
@@ -80,6 +100,7 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
     c->dropout.span = c->dropout.head;
     if (c->hidden / c->attention.heads % 2)
         return ses_fail(e, SES_EARG, "rotary positions need heads of an even size");
+    if (!check_window(c, config, e) || !check_ropes(config, ropes, e)) return false;
     c->attention.window = c->attention.window / 2 + 1;
     c->dropout.hidden = c->dropout.attention;
     c->lm.act = c->summary.act;
@@ -122,6 +143,9 @@ static const ses_class classes[] = {
     SES_CLASS("ModernBertForQuestionAnswering", SES_USE_HEAD(question_answering, "")),
 };
 
+static const char *const reads[] = { "layer_types", "global_attn_every_n_layers", "rope_parameters",
+                                     "sliding_window", NULL };
+
 const ses_model_desc ses_model_modernbert = {
     .name = "modernbert",
     .prefix = "model.",
@@ -147,6 +171,7 @@ const ses_model_desc ses_model_modernbert = {
                   .embed.tied = true },
     .keys = { SES_TABLE(keys) },
     .post_read = post_read,
+    .reads = reads,
     .layer_kinds = { "layer_types", "global_attn_every_n_layers", "sliding_attention", "full_attention" },
     .tensors = { SES_TABLE(tensors) },
     .class = classes,

@@ -147,6 +147,68 @@ bool ses_name_to_hf_any(const ses_model *m, const char *name, int which, char *b
     return twin && ses_name_to_hf_alias(m, "lm.out.weight", which - known, buf, n);
 }
 
+/* Matches a name of a file against a transformers pattern: # and @ are numbers, a final * the rest, which has
+ * no further parts. */
+static bool match_file_name(const char *pattern, const char *name)
+{
+    for (;; pattern++) {
+        if (*pattern == '*') return *name && !strchr(name, '.');
+        if (*pattern == '#' || *pattern == '@') {
+            size_t digits = strspn(name, "0123456789");
+            if (!digits) return false;
+            name += digits;
+            continue;
+        }
+        if (*pattern != *name) return false;
+        if (!*name++) return true;
+    }
+}
+
+/* Has the tensor the same first part as one of the patterns, as "encoder.layer.0.x" and "encoder.layer.#.y"? */
+static bool same_first_part(const char *pattern, const char *name)
+{
+    size_t n = strcspn(pattern, ".");
+    return n == strcspn(name, ".") && !memcmp(pattern, name, n);
+}
+
+/* What the tables of d know about a tensor without its prefix. */
+static ses_file_name kind_in_tables(const ses_model_desc *d, const char *name)
+{
+    ses_file_name kind = SES_NAME_ELSEWHERE;
+    for (size_t i = 0; i < SES_LEN(d->tensors); i++)
+        for (size_t k = 0; k < d->tensors[i].n; k++) {
+            const ses_tensor_name *t = &d->tensors[i].name[k];
+            const char *pattern = t->hf_name + (*t->hf_name == '~');
+            bool head = *pattern == '/', pooler = !strncmp(t->name, "pooler", strlen("pooler"));
+            if (match_file_name(pattern + head, name)) return SES_NAME_KNOWN;
+            if (!head && !pooler && same_first_part(pattern, name)) kind = SES_NAME_FOREIGN;
+        }
+    return kind;
+}
+
+static ses_file_name kind_after(const ses_model_desc *d, const char *prefix, const char *name,
+                                ses_file_name kind)
+{
+    size_t n = strlen(prefix);
+    if (kind == SES_NAME_KNOWN || strncmp(name, prefix, n)) return kind;
+    ses_file_name other = kind_in_tables(d, name + n);
+    return other == SES_NAME_ELSEWHERE ? kind : other;
+}
+
+ses_file_name ses_model_file_name(const ses_model *m, const char *name)
+{
+    ses_file_name kind = kind_after(m->desc, "", name, SES_NAME_ELSEWHERE);
+    kind = kind_after(m->desc, m->desc->prefix, name, kind);
+    kind = kind_after(m->desc, ses_class_prefix(m), name, kind);
+    for (size_t i = 0; i < SES_LEN(m->part) && m->part[i].desc; i++) {
+        char prefix[64];
+        snprintf(prefix, sizeof prefix, "%s%s", m->part[i].outer, m->part[i].prefix);
+        kind = kind_after(m->part[i].desc, m->part[i].outer, name, kind);
+        kind = kind_after(m->part[i].desc, prefix, name, kind);
+    }
+    return kind;
+}
+
 bool ses_model_check_names(const ses_model *m, ses_err *e)
 {
     char name[256];

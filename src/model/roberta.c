@@ -54,6 +54,7 @@ const ses_tensor_name ses_roberta_heads[SES_ROBERTA_HEADS] = {
                       .lm.bias = true },                                                              \
         .keys = { SES_TABLE(ses_bert_keys) },                                                         \
         .post_read = finish,                                                                          \
+        .reads = ses_bert_reads,                                                                      \
         .tensors = { SES_TABLE(ses_bert_tensors), SES_TABLE(ses_roberta_heads) },                     \
         .class = classes_##id,                                                                        \
         .n_classes = SES_LEN(classes_##id),                                                           \

@@ -94,6 +94,8 @@ static const ses_tensor_name tensors[] = {
     { "span.*", "/qa_outputs.*" },
 };
 
+static const char *const reads[] = { "feed_forward_proj", NULL };
+
 #define T5(id, stem, post_read_)                                             \
     static const ses_class classes_##id[] = {                                \
         { .name = stem "Model" },                                            \
@@ -141,6 +143,7 @@ static const ses_tensor_name tensors[] = {
                       .embed.train_pad = true },                             \
         .keys = { SES_TABLE(keys) },                                         \
         .post_read = post_read_,                                             \
+        .reads = reads,                                                      \
         .tensors = { SES_TABLE(tensors) },                                   \
         .class = classes_##id,                                               \
         .n_classes = SES_LEN(classes_##id),                                  \

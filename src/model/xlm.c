@@ -89,6 +89,8 @@ static const ses_class classes[] = {
     SES_CLASS("XLMForQuestionAnswering", SES_USE_PAIR_HEAD(answer_beam, "")),
 };
 
+static const char *const reads[] = { "summary_type", NULL };
+
 const ses_model_desc ses_model_xlm = {
     .name = "xlm",
     .prefix = "transformer.",
@@ -110,6 +112,7 @@ const ses_model_desc ses_model_xlm = {
                   .embed.tied = true },
     .keys = { SES_TABLE(keys) },
     .post_read = post_read,
+    .reads = reads,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

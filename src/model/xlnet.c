@@ -354,6 +354,8 @@ static const ses_class classes[] = {
       .head = { SES_USE_PAIR_HEAD(answer_beam, "") } },
 };
 
+static const char *const reads[] = { "summary_type", NULL };
+
 const ses_model_desc ses_model_xlnet = {
     .name = "xlnet",
     .prefix = "transformer.",
@@ -378,6 +380,7 @@ const ses_model_desc ses_model_xlnet = {
                   .xl.permutation_lm = true },
     .keys = { SES_TABLE(keys) },
     .post_read = post_read,
+    .reads = reads,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),
