@@ -24,8 +24,18 @@ ok "predict with --task" exits 0 "$sesame" predict "$tmp/one" "$tmp/mixed.tsv" -
 ok "the same rows" cmp "$tmp/out" "$tmp/rows"
 ok "quantize --eval without --task" exits 0 "$sesame" quantize "$tmp/one" "$tmp/one-f16" --dtype f16 --eval "$tmp/mixed.tsv" --max-drop 100
 ok "its line" grep -q '^Evaluated  ' "$tmp/out" "$tmp/err"
-ok "a folder without run.json" exits 2 "$sesame" eval "$tmp/one-f16" "$tmp/mixed.tsv"
-ok "its message" grep -q -e '--task TASK is required: .*one-f16 has no run.json of a fine-tuning run' "$tmp/err"
+# a folder without run.json: the task of the class in config.json
+ok "no run.json" test ! -e "$tmp/one-f16/run.json"
+ok "the task of its class" exits 0 "$sesame" eval "$tmp/one-f16" "$tmp/mixed.tsv" --text sentence --json
+ok "scores of classify" out_has '"eval_accuracy": .*"eval_labels": \["neg", "pos"\]'
+ok "also of predict" exits 0 "$sesame" predict "$tmp/one-f16" "$tmp/mixed.tsv" --text sentence
+sed 's/neg$/negative/; s/pos$/positive/' "$tmp/mixed.tsv" >"$tmp/long.tsv"
+ok "also of a bundled model" exits 0 "$sesame" eval -m sesame-sentiment "$tmp/long.tsv" --text sentence
+ok "also of an adapter" exits 0 "$sesame" predict sesame-small --adapter sesame-sentiment "$tmp/mixed.tsv" --text sentence
+ok "a class without a task" exits 2 "$sesame" eval -m sesame-small "$tmp/mixed.tsv"
+ok "its message" err_has '--task TASK is required: .*: no run.json, and a ModernBertForMaskedLM has no head of a fine-tuning task'
+ok "no model" exits 3 "$sesame" eval "$tmp/nothing" "$tmp/mixed.tsv"
+ok "its file" err_has 'nothing/config.json: No such file'
 mkdir "$tmp/odd" && cp -r "$tmp/one/." "$tmp/odd"
 rm -rf "$tmp/odd"/checkpoint-*
 echo '{"options": {"task": 5}}' >"$tmp/odd/run.json"

@@ -7,6 +7,7 @@
 #include "check.h"
 #include "sesame/sesame.h"
 #include "train/model_presets.h"
+#include "tune/finetuner.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -148,13 +149,11 @@ static void saved_folder(ses_device *dev)
     ses_predictor_free(p);
 }
 
-/* The names are the model's, whatever the labels of the first examples; a predictor needs a task. */
+/* The names are the model's, whatever the labels of the first examples. */
 static void predictor_labels(ses_device *dev)
 {
     ses_err e = { 0 };
     ses_predictor_options o = ses_predictor_defaults();
-    CHECK(!ses_predictor_open(path("memory"), &o, dev, &e) && e.code == SES_EUSAGE &&
-          strstr(e.msg, "set a task"));
     o.data.task = "classify";
     const char *dirs[] = { path("memory") };
     o.ensemble = o.adapters = dirs, o.n_ensemble = o.n_adapters = 1;
@@ -542,6 +541,50 @@ static void detection(void)
     CHECK(!strcmp(ses_finetune_task_name(0, NULL), "classify") && !ses_finetune_task_name(9, NULL));
 }
 
+/* Without run.json the task follows from the class in config.json. */
+static void task_of_folders(ses_device *dev)
+{
+    static const struct {
+        const char *folder, *task; /* NULL: none */
+    } cases[] = {
+        { "bert-classify", "classify" },
+        { "bert-regress", "regress" },
+        { "bert-multilabel", "multi_label" },
+        { "bert-tag", "tag" },
+        { "bert-qa", "answer" },
+        { "bert-choice", "choose" },
+        { "xlnet-answer-beam", "answer" },
+        { "gpt2-lm", "continue" },
+        { "gpt2-double-heads", "choose" },
+        { "bart-lm", "rewrite" },
+        { "bert2bert", "rewrite" },
+        { "bart-classify", "classify" },
+        { "rnn-seq2seq-general", "rewrite" },
+        { "awd-lstm-classify", "classify" },
+        { "bert-model", NULL },
+        { "bert-masked-lm", NULL },
+        { "bert-pretraining", NULL },
+        { "electra-discriminator", NULL },
+    };
+    for (size_t i = 0; i < SES_LEN(cases); i++) {
+        char dir[80];
+        ses_err e = { 0 };
+        snprintf(dir, sizeof dir, "tests/golden/%s", cases[i].folder);
+        const char *task = ses_finetune_task_of_folder(dir, NULL, &e);
+        CHECK_MSG(cases[i].task ? task && !strcmp(task, cases[i].task)
+                                : !task && strstr(e.msg, "has no head of"),
+                  "%s: %s %s", dir, task ? task : "none", e.msg);
+    }
+    ses_err e = { 0 };
+    ses_predictor_options o = ses_predictor_defaults();
+    ses_predictor *p = ses_predictor_open("sesame-sentiment", &o, dev, &e);
+    CHECK_MSG(p && !strcmp(ses_predictor_metric(p), "accuracy"), "%s", e.msg);
+    ses_predictor_free(p);
+    p = ses_predictor_open("sesame-embed", &o, dev, &e);
+    CHECK_MSG(p && !strcmp(ses_predictor_metric(p), "spearmanr"), "%s", e.msg);
+    ses_predictor_free(p);
+}
+
 int main(void)
 {
     ses_err e = { 0 };
@@ -563,6 +606,7 @@ int main(void)
     teacher_by_name(dev);
     errors(dev);
     detection();
+    task_of_folders(dev);
     ses_device_free(dev);
     ses_dir_remove(root, NULL);
     return check_report();

@@ -144,8 +144,8 @@ ok "a drop that is too large" exits 3 "$sesame" quantize "$tmp/raw" "$tmp/no" --
 ok "its size" err_has 'points of pearson, --max-drop is 0.00: nothing was written'
 ok "f32 is rejected" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype f32
 mkdir "$tmp/other" && cp "$tmp/one/config.json" "$tmp/one/model.safetensors" "$tmp/one"/tokenizer*.json "$tmp/other"
-ok "eval without a task" exits 2 "$sesame" quantize "$tmp/other" "$tmp/no" --dtype int8 --eval "$tmp/dev.tsv"
-ok "its reason" err_has '--task TASK is required: .* has no run.json of a fine-tuning run'
+ok "the task of the class" exits 3 "$sesame" quantize "$tmp/other" "$tmp/no" --dtype int8 --eval "$tmp/own.tsv" --max-drop 0
+ok "its reason" err_has 'unknown label .*expected one of: neg, pos'
 ok "no such score" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype int8 --task classify --eval "$tmp/dev.tsv" \
     --metric bleu
 ok "does not overwrite" exits 3 "$sesame" quantize "$tmp/one" "$tmp/int8" --dtype int8

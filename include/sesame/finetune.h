@@ -392,7 +392,7 @@ void ses_finetune_usage(const ses_finetune *f, const char *dir, char *buf, size_
 typedef struct ses_predictor ses_predictor;
 
 typedef struct ses_predictor_options {
-    ses_data_options data; /* task must be set */
+    ses_data_options data; /* task NULL: the task of the model's class */
     ses_finetune_task_options task;
     const char *base;   /* folder of the base model, if dir is an adapter and names another; or NULL */
     const char *rename; /* names of predicted labels, by name or number: "0=negative,1=positive"; or NULL */

@@ -16,6 +16,16 @@ static const ses_model_desc *const table[] = {
 
 const ses_model_desc *const *ses_models(void) { return table; }
 
+/* May the config be of this type? False if it names the class of another one: a similar name is no typing
+ * error then. */
+static bool may_be(const ses_model_desc *d, const ses_json *config)
+{
+    const char *class = ses_json_string(ses_json_at(ses_json_get(config, "architectures"), 0), NULL);
+    for (size_t i = 0; class && i < d->n_classes; i++)
+        if (!strcmp(class, d->class[i].name)) return true;
+    return !class;
+}
+
 /* Error for an unknown model type: suggests the nearest one, mentions auto_map code. */
 static void fail_unknown(const char *type, const char *names, const ses_json *config, ses_err *e)
 {
@@ -23,7 +33,7 @@ static void fail_unknown(const char *type, const char *names, const ses_json *co
     const char *name = ses_json_string(first, NULL);
     ses_suggestion nearest = { .word = type };
     for (const ses_model_desc *const *d = table; *d; d++)
-        ses_suggest_offer(&nearest, (*d)->name, strlen((*d)->name));
+        if (may_be(*d, config)) ses_suggest_offer(&nearest, (*d)->name, strlen((*d)->name));
     ses_fail(e, SES_EUNSUPPORTED, "\"model_type\" \"%s\" is not supported%s%s%s (supported: %s)",
              ses_quoted_of(type, strlen(type)).s, name ? ", and \"auto_map\" names code (" : "",
              name ? ses_quoted_of(name, strlen(name)).s : "", name ? "), which is never run" : "", names);

@@ -204,6 +204,11 @@ extern const ses_finetune_task ses_finetune_task_by_cloze;
 
 const ses_finetune_task *ses_finetune_task_find(const char *name);       /* NULL: none */
 const ses_finetune_task *ses_finetune_task_for_data(ses_data_kind kind); /* the first that reads it */
+/* task_of_model.c: name of the task of a model with these heads; NULL: none. */
+const char *ses_finetune_task_of_heads(const ses_head_use head[SES_MAX_OUTPUT_HEADS], const ses_config *c);
+/* The same of a folder (base: as ses_model_config_open); a sentence encoder has the task embed, a classifier
+ * of texts and a folder with patterns classify. NULL and an error: none. */
+const char *ses_finetune_task_of_folder(const char *dir, const char *base, ses_err *e);
 /* The task with this loss; loss NULL: the default. */
 const ses_finetune_task *ses_finetune_task_with_loss(const ses_finetune_task *k, const char *loss,
                                                      ses_err *e);

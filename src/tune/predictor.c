@@ -107,6 +107,13 @@ static bool read_pattern_labels(ses_predictor *p, ses_err *e)
     return p->has_label_names;
 }
 
+/* Without a task: the task of the model's class. */
+static bool set_task(ses_predictor *p, ses_err *e)
+{
+    if (!p->o.data.task) p->o.data.task = ses_finetune_task_of_folder(p->dir, p->o.base, e);
+    return p->o.data.task != NULL;
+}
+
 ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *o, ses_device *d, ses_err *e)
 {
     ses_predictor *p = ses_alloc(sizeof *p, e);
@@ -115,8 +122,8 @@ ses_predictor *ses_predictor_open(const char *dir, const ses_predictor_options *
     p->dev = d;
     ses_data_spec spec;
     if (!ses_predictor_set_exit(p, o->exit, e) || !(p->dir = ses_model_resolve(dir, NULL, e)) ||
-        !ses_finetune_resolve_task(&o->data, &o->task, &p->task, &spec, e) || !use_patterns(p, e) ||
-        !read_labels(p, p->dir, e) || !read_pattern_labels(p, e)) {
+        !set_task(p, e) || !ses_finetune_resolve_task(&p->o.data, &o->task, &p->task, &spec, e) ||
+        !use_patterns(p, e) || !read_labels(p, p->dir, e) || !read_pattern_labels(p, e)) {
         ses_predictor_free(p);
         return NULL;
     }

@@ -27,9 +27,8 @@ static const double ENDING_SECONDS = 15; /* a stopped run may take so long to en
 static bool read_task(ses_compress *z, ses_err *e)
 {
     const ses_predictor_args *t = &z->a->tune;
-    if (!t->data.task)
-        return ses_fail(e, SES_EUSAGE,
-                        "--task TASK is required: %s has no " SES_RUN_INFO " of a fine-tuning run", z->model);
+    if (!t->data.task && !ses_finetune_task_of_folder(z->model, NULL, e))
+        return e->code == SES_EUSAGE ? ses_wrap(e, "--task TASK is required") : false;
     if (!ses_finetune_resolve_task(&t->data, &t->task, &z->task, &z->train_spec, e)) return false;
     z->eval_spec = ses_finetune_eval_spec(&t->task, z->task, &z->train_spec);
     z->metric = z->train_spec.best_metric;

@@ -55,15 +55,20 @@ static void put_option(const ses_json *stored, const char *name, ses_json_writer
     ses_json_put_value(w, v);
 }
 
-/* A copy of the stored options without the options of training and computation. */
-static ses_json_doc *copy_data_options(const ses_json *stored, const char *except, ses_err *e)
+/* A copy of the stored options (NULL: none) without the options of training and computation, with `task`
+ * unless they name one. */
+static ses_json_doc *copy_data_options(const ses_json *stored, const char *task, const char *except,
+                                       ses_err *e)
 {
     const ses_opt *o;
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return NULL;
     ses_json_begin_object(w);
     ses_json_member_object(w, "options");
-    put_option(stored, "task", w);
+    if (task)
+        ses_json_member_string(w, "task", task);
+    else
+        put_option(stored, "task", w);
     for (ses_opt_iter it = ses_opt_begin(opt, SES_LEN(opt)); (o = ses_opt_next(&it));)
         if (!except || strcmp(o->name, except)) put_option(stored, o->name, w);
     ses_json_end_object(w);
@@ -71,20 +76,37 @@ static ses_json_doc *copy_data_options(const ses_json *stored, const char *excep
     return ses_json_writer_parse(w, e);
 }
 
+/* The options of run.json; without a task there: the task of the model's class. */
+static ses_json_doc *open_options(const char *dir, const char *base, const char *except, ses_err *e)
+{
+    ses_err none = { 0 }; /* opening the model tells why there is no task */
+    ses_json_doc *run = ses_run_info_open(dir, e);
+    if (e->code) return NULL;
+    const ses_json *options = ses_json_get(ses_json_root(run), "options");
+    bool named = ses_json_type_of(ses_json_get(options, "task")) != SES_JSON_NULL;
+    const char *task = named ? NULL : ses_finetune_task_of_folder(dir, base, &none);
+    ses_json_doc *copy = run || task ? copy_data_options(options, task, except, e) : NULL;
+    ses_json_free(run);
+    return copy;
+}
+
 ses_json_doc *ses_predictor_args_open_stored(const ses_predictor_args *a, const ses_call *c,
                                              const char *except, ses_err *e)
 {
     const char *adapter = ses_first_adapter(&a->adapters);
-    const char *dir = adapter ? adapter : a->model ? a->model : c->n_operands ? c->operands[0] : NULL;
+    const char *own = a->model ? a->model : c->n_operands ? c->operands[0] : NULL;
+    const char *name = adapter ? adapter : own;
     char *first = NULL;
+    ses_err none = { 0 }; /* opening the model reports a wrong name */
     if (!a->model && ses_predictor_args_name_models(a, c->n_operands))
-        dir = first = ses_strndup(a->ensemble, strcspn(a->ensemble, ","), e);
-    ses_json_doc *run = dir && !a->data.task ? ses_run_info_open(dir, e) : NULL;
+        name = first = ses_strndup(a->ensemble, strcspn(a->ensemble, ","), e);
+    char *dir = name && !a->data.task ? ses_model_resolve(name, NULL, &none) : NULL,
+         *base = dir && adapter && own ? ses_model_resolve(own, NULL, &none) : NULL;
+    ses_json_doc *options = dir ? open_options(dir, base, except, e) : NULL;
     ses_free(first);
-    ses_json_doc *copy =
-        run ? copy_data_options(ses_json_get(ses_json_root(run), "options"), except, e) : NULL;
-    ses_json_free(run);
-    return copy;
+    ses_free(dir);
+    ses_free(base);
+    return options;
 }
 
 static bool on_event(void *ctx, const ses_training_event *ev)
@@ -180,12 +202,9 @@ bool ses_open_predictor_open(ses_open_predictor *r, const ses_predictor_args *a,
         return ses_fail(e, SES_EUSAGE,
                         "--ensemble and --adapter: give one of them; --ensemble also takes adapter folders");
     if (a->ensemble && !read_ensemble(r, a->ensemble, e)) return false;
-    if (!a->data.task)
-        return ses_fail(e, SES_EUSAGE,
-                        "--task TASK is required: %s has no " SES_RUN_INFO " of a fine-tuning run",
-                        adapter ? adapter
-                        : dir   ? dir
-                                : r->dir[0]);
+    const char *first = adapter ? adapter : dir ? dir : r->dir[0];
+    if (!a->data.task && !ses_finetune_task_of_folder(first, adapter ? dir : NULL, e))
+        return e->code == SES_EUSAGE ? ses_wrap(e, "--task TASK is required") : false;
     if (a->ensemble && !check_ensemble(r, dir, a->data.task, e)) return false;
     o.ensemble = (const char *const *)r->dir + !dir;
     o.n_ensemble = r->n_dirs - (!dir && r->n_dirs);

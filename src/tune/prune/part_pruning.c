@@ -114,29 +114,11 @@ static bool open_model(pruner *p, ses_err *e)
     return p->tokenizer_dir && check_model(p, e);
 }
 
-/* The task of the model's head, for a folder without a task; NULL: none. */
-static const char *task_of(const ses_model *m)
-{
-    static const char *const kinds[] = { [SES_PROBLEM_UNSET] = "",
-                                         [SES_PROBLEM_REGRESSION] = "regression",
-                                         [SES_PROBLEM_SINGLE] = "single_label_classification",
-                                         [SES_PROBLEM_MULTI] = "multi_label_classification" };
-    const char *kind = kinds[m->c.head.problem], *name;
-    if (!*kind) kind = kinds[m->c.labels == 1 ? SES_PROBLEM_REGRESSION : SES_PROBLEM_SINGLE];
-    for (size_t i = 0; (name = ses_finetune_task_name(i, NULL)); i++) {
-        const ses_finetune_task *k = ses_finetune_task_find(name);
-        if (k->head && k->head == m->class->head[0].head &&
-            (!k->problem_type || !strcmp(k->problem_type, kind)))
-            return name;
-    }
-    return NULL;
-}
-
 static bool open_data(pruner *p, ses_err *e)
 {
     if (!p->o->data) return true;
     ses_predictor_options o = p->o->predictor;
-    if (!o.data.task) o.data.task = task_of(p->model);
+    if (!o.data.task) o.data.task = ses_finetune_task_of_heads(p->model->class->head, &p->model->c);
     if (!o.data.task)
         return ses_fail(
             e, SES_EUSAGE,
