@@ -304,7 +304,9 @@ static const ses_pickle_node *arguments(const reader *r, const ses_pickle_node *
         *id = id_of(r, x, SES_PICKLE_CALL);
     }
     if (*id < TENSOR || *id > TENSOR_V3) {
-        ses_fail(e, SES_EUNSUPPORTED, "%s, not a tensor", ses_pickle_kind_name(ses_pickle_kind_of(x)));
+        ses_fail(e, SES_EUNSUPPORTED,
+                 "%s, not a tensor: save the state dict alone (torch.save(model.state_dict(), FILE))",
+                 ses_pickle_kind_name(ses_pickle_kind_of(x)));
         return NULL;
     }
     const ses_pickle_node *args = ses_pickle_payload(r->pickle, x);

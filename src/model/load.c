@@ -249,8 +249,9 @@ static bool note_unused(ses_model *m, const ses_tensor_entry *x, unused *u, ses_
         return ses_fail(e, SES_EFORMAT,
                         "\"%s\" differs from \"%s\", but config.json ties them (\"tie_word_embeddings\")",
                         x->name, first->name);
-    if (ses_model_file_name(m, x->name) != SES_NAME_FOREIGN)
-        return append_name(&u->list, x) || ses_buf_ok(&u->list, e);
+    ses_file_name name = ses_model_file_name(m, x->name);
+    if (name == SES_NAME_COPY) return true;
+    if (name != SES_NAME_FOREIGN) return append_name(&u->list, x) || ses_buf_ok(&u->list, e);
     if (u->foreign.len > SHOWN) return true;
     return append_name(&u->foreign, x) || ses_buf_ok(&u->foreign, e);
 }

@@ -56,7 +56,7 @@ enum { SES_MAX_BEAM = 100 };
 /* A parameter's name in Sesame and in transformers. # is a layer number (or its group's), @ its number in the
  * group, * the rest of the name. A leading / marks a tensor of a head, which has no prefix. If a name has
  * several rows, the first is canonical, and files may use any. A leading ~ marks a row for models without
- * tied weights. */
+ * tied weights. An empty name: a copy of another tensor, which nothing reads. */
 typedef struct ses_tensor_name {
     const char *name, *hf_name;
 } ses_tensor_name;
@@ -251,6 +251,7 @@ bool ses_name_to_hf_alias(const ses_model *m, const char *name, int which, char 
 bool ses_name_to_hf_any(const ses_model *m, const char *name, int which, char *buf, size_t n);
 /* What a model type knows about the name of a tensor in a file. */
 typedef enum {
+    SES_NAME_COPY,     /* a copy of a parameter, which nothing reads */
     SES_NAME_KNOWN,    /* a parameter of a class or setting of this type */
     SES_NAME_FOREIGN,  /* none, although the tensor lies among its embeddings and layers */
     SES_NAME_ELSEWHERE /* none, beside them: a head of another task */

@@ -180,7 +180,7 @@ static ses_file_name kind_in_tables(const ses_model_desc *d, const char *name)
             const ses_tensor_name *t = &d->tensors[i].name[k];
             const char *pattern = t->hf_name + (*t->hf_name == '~');
             bool head = *pattern == '/', pooler = !strncmp(t->name, "pooler", strlen("pooler"));
-            if (match_file_name(pattern + head, name)) return SES_NAME_KNOWN;
+            if (match_file_name(pattern + head, name)) return *t->name ? SES_NAME_KNOWN : SES_NAME_COPY;
             if (!head && !pooler && same_first_part(pattern, name)) kind = SES_NAME_FOREIGN;
         }
     return kind;
@@ -190,7 +190,7 @@ static ses_file_name kind_after(const ses_model_desc *d, const char *prefix, con
                                 ses_file_name kind)
 {
     size_t n = strlen(prefix);
-    if (kind == SES_NAME_KNOWN || strncmp(name, prefix, n)) return kind;
+    if (kind <= SES_NAME_KNOWN || strncmp(name, prefix, n)) return kind;
     ses_file_name other = kind_in_tables(d, name + n);
     return other == SES_NAME_ELSEWHERE ? kind : other;
 }

@@ -181,29 +181,38 @@ const ses_stack_vtable ses_lstm_lm_vtable = { .add = add, .run = run };
 
 /* ---- tables ---- */
 
-/* Names of awd-lstm-lm's and fastai's state dicts follow our own. */
+/* The names of a tensor of the encoder: our own and those of an encoder that fastai saves alone; awd-lstm-lm's;
+ * in a language model of fastai; in its classifier, where a SentenceEncoder contains the encoder. */
+#define NAMES(own, plain, lm, fastai) \
+    { own, plain }, { own, lm }, { own, "/0." fastai }, { own, "/0.module." fastai }
+#define IN_MODULE(name) NAMES("layer.#." name, "rnns.#." name, "rnns.#.module." name, "rnns.#.module." name)
+/* Copies that the modules for dropout keep. */
+#define COPY(name) \
+    { "", name }, { "", "/0." name }, { "", "/0.module." name }
+
 static const ses_tensor_name tensors[] = {
     { "embed.token", "encoder.weight" },
     { "embed.token", "/0.encoder.weight" },
-    { "layer.#.weight_ih_l0", "rnns.#.weight_ih_l0" },
-    { "layer.#.weight_ih_l0", "rnns.#.module.weight_ih_l0" },
-    { "layer.#.weight_ih_l0", "/0.rnns.#.module.weight_ih_l0" },
-    { "layer.#.weight_hh_l0", "rnns.#.weight_hh_l0" },
-    { "layer.#.weight_hh_l0", "rnns.#.module.weight_hh_l0_raw" },
-    { "layer.#.weight_hh_l0", "/0.rnns.#.weight_hh_l0_raw" },
-    { "layer.#.bias_ih_l0", "rnns.#.bias_ih_l0" },
-    { "layer.#.bias_ih_l0", "rnns.#.module.bias_ih_l0" },
-    { "layer.#.bias_ih_l0", "/0.rnns.#.module.bias_ih_l0" },
-    { "layer.#.bias_hh_l0", "rnns.#.bias_hh_l0" },
-    { "layer.#.bias_hh_l0", "rnns.#.module.bias_hh_l0" },
-    { "layer.#.bias_hh_l0", "/0.rnns.#.module.bias_hh_l0" },
+    { "embed.token", "/0.module.encoder.weight" },
+    COPY("encoder_dp.emb.weight"),
+    IN_MODULE("weight_ih_l0"),
+    NAMES("layer.#.weight_hh_l0", "rnns.#.weight_hh_l0", "rnns.#.module.weight_hh_l0_raw",
+          "rnns.#.weight_hh_l0_raw"),
+    { "layer.#.weight_hh_l0", "rnns.#.weight_hh_l0_raw" },
+    COPY("rnns.#.module.weight_hh_l0"),
+    IN_MODULE("bias_ih_l0"),
+    IN_MODULE("bias_hh_l0"),
     { "lm.out.*", "/decoder.*" },
     { "lm.out.*", "/1.decoder.*" },
     { "classify.#.norm.*", "/layers.#.0.*" },
     { "classify.#.norm.*", "/1.layers.#.0.*" },
     { "classify.#.out.*", "/layers.#.2.*" },
     { "classify.#.out.*", "/1.layers.#.2.*" },
+    { "classify.#.out.*", "/1.layers.#.1.*" }, /* made without dropout, which is a module */
 };
+#undef NAMES
+#undef IN_MODULE
+#undef COPY
 
 static const ses_class classes[] = {
     { .name = "AwdLstmModel" },
