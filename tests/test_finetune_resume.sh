@@ -22,6 +22,18 @@ ok "the same weights" model whole a
 ok "the same settings" grep -q '"accumulate": 2' "$tmp/a/run.json"
 ok "complete" exits 0 "$sesame" finetune -o "$tmp/a" --resume
 ok "complete: message" err_has 'the run is complete, with update 12; nothing to resume'
+# A new head is new at the start of a run, not when its checkpoint is resumed.
+mkdir "$tmp/encoder" && cp "$tmp/whole/model.safetensors" "$tmp/whole"/tokenizer*.json "$tmp/encoder"
+sed 's/BertForSequenceClassification/BertModel/; s/"id2label"/"was_id2label"/' "$tmp/whole/config.json" >"$tmp/encoder/config.json"
+sed 's/pos$/one/; s/neg$/two/; $s/one$/three/' "$tmp/train.tsv" >"$tmp/three.tsv"
+ok "a new head" exits 0 "$sesame" finetune -m "$tmp/encoder" --task classify --train "$tmp/three.tsv" --steps 4 --save-every 2 --keep 9 -o "$tmp/head"
+ok "is named" err_has 'randomly initialized: classifier.weight'
+part head 2 head2
+ok "resumed" exits 0 "$sesame" finetune -o "$tmp/head2" --resume
+ok "from update 2" err_has 'update 2 of 4'
+ok "nothing is new" sh -c "! grep -q 'randomly initialized' '$tmp/err'"
+ok "the same weights" model head head2
+
 part whole 5 b
 ok "with another option" exits 3 "$sesame" finetune -o "$tmp/b" --resume --lr 1e-3
 ok "names it" err_has 'started with lr 0.003, not 0.001'

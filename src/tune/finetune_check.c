@@ -85,6 +85,7 @@ void ses_finetune_report_start(ses_finetune *f)
 void ses_finetune_report_head(ses_finetune *f)
 {
     const char *missing = ses_model_missing_keys(f->tuner->model);
+    bool resumed = ses_trainer_state(f->trainer)->batches > 0; /* all parameters are the checkpoint's */
     if (f->tuner->scale_targets)
         ses_training_notify(ses_finetune_on_event, f,
                             "scores are divided by their maximum, %g: a cosine is at most 1",
@@ -106,7 +107,8 @@ void ses_finetune_report_head(ses_finetune *f)
             "the model reads from left to right: a linear head on the last token (sesame_head) "
             "replaces the head on the first one");
     if (f->o.config || f->o.embed) return;
-    if (*missing) ses_training_notify(ses_finetune_on_event, f, "randomly initialized: %s", missing);
+    if (*missing && !resumed)
+        ses_training_notify(ses_finetune_on_event, f, "randomly initialized: %s", missing);
     if (!f->task->has_label_names || f->keeps_labels || (*missing && !f->base_has_names)) return;
     ses_buf b = { 0 };
     ses_buf_puts(&b,

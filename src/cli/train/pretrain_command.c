@@ -49,7 +49,7 @@ static void announce(const session *s)
     fprintf(stderr, "; %s; %s tokens per pass, %s updates", s->o.objectives,
             ses_count_text(b, (uint64_t)r->pass_tokens),
             ses_grouped_text(c, ses_trainer_total_updates(ses_pretrain_trainer(s->run))));
-    if (*ses_model_missing_keys(m) && s->o.model)
+    if (*ses_model_missing_keys(m) && s->o.model && !ses_trainer_state(ses_pretrain_trainer(s->run))->batches)
         fprintf(stderr, "; newly initialized: %s", ses_model_missing_keys(m));
     fputs("\n", stderr);
     for (size_t i = 0; i < r->n_baselines; i++)
