@@ -1,6 +1,7 @@
 #define _DEFAULT_SOURCE /* mkdtemp, symlink, mkfifo */
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/file_kind.h"
 #include "base/str.h"
 #include "base/strmap.h"
 #include "base/unicode/utf8.h"
@@ -384,6 +385,52 @@ static void check_utf8(void)
     CHECK(ses_utf8_valid("0123456789abcdef\xc3\xa9z\xffz", 21) == 19 && ses_utf8_valid("", 0) == 0);
 }
 
+/* Formats of model files, by their first bytes. */
+static void check_kinds(void)
+{
+#define BYTES(text) text, sizeof(text) - 1
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *name; /* NULL: unknown */
+    } cases[] = {
+        { BYTES("GGUF\3\0\0\0"), "a GGUF file (llama.cpp)" },
+        /* onnx.save: ir_version and opset; an exporter that names itself */
+        { BYTES("\x08\x0e:3\n\x0c\n\1x\x12\1y\"\4Relu"), "an ONNX model" },
+        { BYTES("\x08\7\x12\7pytorch\x1a"), "an ONNX model" },
+        { BYTES("PK\3\4\0\0\x08\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x0a\0\0\0x/data.pkl\x80\2"),
+          "PyTorch weights (a zip with a pickle)" },
+        { BYTES("PK\3\4\0\0\x08\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\5\0\0\0a.txtx"), "a zip archive" },
+        { BYTES("PK\3\4"), "a zip archive" },
+        { BYTES("\x80\2\x8a\x0al\xfc\x9c"), "a pickle (PyTorch weights or a Python object)" },
+        { BYTES("\x80\4\x95\x0b"), "a pickle (PyTorch weights or a Python object)" },
+        { BYTES("\2\0\0\0\0\0\0\0{}"), "weights in safetensors" },
+        { BYTES("\3\0\0\0\0\0\0\0{}"), NULL }, /* a header past the end */
+        { BYTES("\x89HDF\r\n\x1a\n"), "an HDF5 file (weights of Keras or ELMo)" },
+        { BYTES("\xba\x16\x4f\x2f\x0c\0\0\0"), "a fastText model" },
+        { BYTES("version https://git-lfs.github.com/spec/v1\noid"), "a Git LFS pointer" },
+        { BYTES("<!DOCTYPE html>"), "an HTML page, not a model" },
+        { BYTES("{\"model_type\": \"bert\"}"), "a JSON file" },
+        { BYTES("some text"), NULL },
+        { BYTES("\x08"), NULL },
+        { BYTES(""), NULL },
+    };
+    for (size_t i = 0; i < SES_LEN(cases); i++) {
+        const char *want = cases[i].name;
+        const ses_file_kind *kind = ses_file_kind_of(cases[i].bytes, cases[i].n, cases[i].n);
+        CHECK_MSG(want ? kind && !strcmp(kind->name, want) : !kind, "case %zu: %s", i,
+                  kind ? kind->name : "none");
+    }
+    CHECK(!ses_file_kind_at("/dev/zero") && !ses_file_kind_at("/tmp") &&
+          !ses_file_kind_at("/tmp/nothing here"));
+    CHECK(!strcmp(ses_file_kind_at("tests/golden/bert-model/model.safetensors")->name,
+                  "weights in safetensors"));
+    ses_err e = { 0 };
+    CHECK(!ses_fail_not_model_folder("tests/golden/bert-model/model.safetensors", &e) &&
+          strstr(e.msg, "expected the folder of a model: name tests/golden/bert-model"));
+#undef BYTES
+}
+
 int main(void)
 {
     snprintf(dir, sizeof dir, "/tmp/sesame-test-XXXXXX");
@@ -398,6 +445,7 @@ int main(void)
     check_map();
     check_hash();
     check_utf8();
+    check_kinds();
     static const char *const left[] = { "five", "empty", "a", "race", "pieces", "full" };
     for (size_t i = 0; i < SES_LEN(left); i++) unlink(in_dir(left[i]));
     CHECK_MSG(files_in(dir) == 0 && rmdir(dir) == 0, "something is left in %s", dir);

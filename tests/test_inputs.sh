@@ -151,5 +151,41 @@ stderr_has "The bell rings.: No such file or directory; predict reads a file; 's
 run 3 train-tokenizer --type bpe -o "$tmp/tokenizer.json" "The bell rings."
 stderr_has "The bell rings.: No such file or directory; arguments are files; '-' is standard input"
 
+# a file instead of the folder of a model: the error says what it is and what to do
+printf 'GGUF\003\000\000\000rest of the file' >"$tmp/m.gguf"
+printf '\010\007\022\007pytorch\032\003' >"$tmp/m.onnx"
+printf '\200\002\175\161\001more bytes' >"$tmp/m.pkl"
+weights=tests/golden/bert-classify/model.safetensors
+for command in "text-classification -m FILE hi" "embed -m FILE hi" "tokenize -m FILE hi" "info FILE" "run FILE --ids 1" "convert FILE $tmp/none" \
+    "eval FILE $tmp/in" "finetune -m FILE --task classify --train $tmp/in -o $tmp/none" "view -m FILE hi"; do
+    # shellcheck disable=SC2086,SC2046  # several words
+    run 3 $(echo "$command" | sed "s,FILE,$tmp/m.gguf,")
+    stderr_has "$tmp/m.gguf: a GGUF file (llama.cpp), expected the folder of a model: use the folder that it was converted from"
+done
+run 3 embed -m "$tmp/m.onnx" hi
+stderr_has "an ONNX model, expected the folder of a model: use the folder"
+run 3 embed -m "$tmp/m.pkl" hi
+stderr_has "a pickle (PyTorch weights or a Python object), expected the folder of a model: name the folder that contains it"
+run 3 embed -m $weights hi
+stderr_has "$weights: weights in safetensors, expected the folder of a model: name tests/golden/bert-classify"
+run 3 embed -m "$tmp/in" hi
+stderr_has "$tmp/in: a file, expected the folder of a model, with config.json and model.safetensors"
+# in a folder
+mkdir "$tmp/folder" && cp tests/golden/bert-classify/config.json "$tmp/folder" && cp "$tmp/m.gguf" "$tmp/folder/model.gguf"
+run 3 info "$tmp/folder"
+stderr_has 'model.gguf is a GGUF file (llama.cpp): use the folder that it was converted from'
+mv "$tmp/folder/model.gguf" "$tmp/folder/model.safetensors"
+run 3 info "$tmp/folder"
+stderr_has 'model.safetensors: a GGUF file (llama.cpp), not safetensors: use the folder'
+cp "$tmp/m.pkl" "$tmp/folder/model.safetensors"
+run 3 info "$tmp/folder"
+stderr_has 'not safetensors: such a file is named pytorch_model.bin'
+rm "$tmp/folder/model.safetensors" && cp $weights "$tmp/folder/pytorch_model.bin"
+run 3 info "$tmp/folder"
+stderr_has 'pytorch_model.bin: weights in safetensors, not PyTorch weights: such a file is named model.safetensors'
+mv "$tmp/folder/pytorch_model.bin" "$tmp/folder/weights.safetensors"
+run 3 info "$tmp/folder"
+stderr_has "weights.safetensors has weights in safetensors: if they are the model's, name it model.safetensors"
+
 printf "%d passed, %d failed, %d skipped\n" $passed $failed $skipped
 [ $failed -eq 0 ]

@@ -182,23 +182,55 @@ static bool has_list(const char *repo, const char *commit)
     return has;
 }
 
-bool ses_hub_explain_missing(const char *dir, ses_err *e)
+/* The first file of the snapshot that the error names and whose hash is wrong; NULL: none. Only a file that an
+ * error names is hashed. */
+static const char *find_damaged(const ses_hub_check *c, const char *dir, const char *repo, const char *commit,
+                                const ses_err *e)
+{
+    ses_hub_files tree = { 0 };
+    const char *found = NULL;
+    bool ok = e->code == SES_EFORMAT && ses_hub_read_tree(repo, commit, &tree, NULL);
+    for (size_t i = 0; ok && !found && i < c->have.n; i++) {
+        const ses_hub_file *x = &c->have.item[i];
+        char *path = strstr(e->msg, x->path) ? ses_path_join(dir, x->path, NULL) : NULL;
+        if (path && ses_hub_file_is_damaged(path, ses_hub_files_find(&tree, x->path))) found = x->path;
+        ses_free(path);
+    }
+    ses_hub_files_free(&tree);
+    return found;
+}
+
+static void explain(const ses_hub_check *c, const char *dir, const char *repo, const ses_hub_name *name,
+                    ses_err *e)
+{
+    size_t n = strlen(e->msg);
+    const char *damaged = find_damaged(c, dir, repo, name->revision, e);
+    if (c->n_missing)
+        snprintf(e->msg + n, sizeof e->msg - n,
+                 "; the cache lacks %s%s of %s: 'sesame pull %s@%s' downloads it", c->missing,
+                 c->n_missing > 1 ? " and others" : "", name->id, name->id, name->revision);
+    else if (damaged)
+        snprintf(
+            e->msg + n, sizeof e->msg - n,
+            "; the hash of %s is wrong, the file is damaged: 'sesame cache rm %s' and 'sesame pull %s@%s' "
+            "load it again",
+            damaged, name->id, name->id, name->revision);
+    else if (e->code == SES_EIO && !has_list(repo, name->revision))
+        snprintf(e->msg + n, sizeof e->msg - n,
+                 "; the cache may hold only a part of %s: 'sesame pull %s@%s' downloads the rest", name->id,
+                 name->id, name->revision);
+}
+
+bool ses_hub_explain(const char *dir, ses_err *e)
 {
     ses_hub_name name;
     ses_hub_check c = { 0 };
     if (!e || e->code == SES_ENOMEM || !dir || !ses_hub_name_of_snapshot(dir, &name)) return false;
+    if (strstr(e->msg, "'sesame pull ")) return false; /* it has been explained */
     char *snapshots = ses_path_parent(dir, NULL), *repo = snapshots ? ses_path_parent(snapshots, NULL) : NULL,
          *cache = repo ? ses_path_parent(repo, NULL) : NULL;
-    size_t n = strlen(e->msg);
-    bool checked = cache && n < sizeof e->msg && ses_hub_check_snapshot(&c, cache, repo, name.revision, NULL);
-    if (checked && c.n_missing)
-        snprintf(e->msg + n, sizeof e->msg - n,
-                 "; the cache lacks %s%s of %s: 'sesame pull %s@%s' downloads it", c.missing,
-                 c.n_missing > 1 ? " and others" : "", name.id, name.id, name.revision);
-    else if (checked && e->code == SES_EIO && !has_list(repo, name.revision))
-        snprintf(e->msg + n, sizeof e->msg - n,
-                 "; the cache may hold only a part of %s: 'sesame pull %s@%s' downloads the rest", name.id,
-                 name.id, name.revision);
+    if (cache && ses_hub_check_snapshot(&c, cache, repo, name.revision, NULL))
+        explain(&c, dir, repo, &name, e);
     ses_hub_check_free(&c);
     ses_free(cache);
     ses_free(repo);

@@ -14,9 +14,12 @@
 char *ses_hub_find(const char *name, ses_err *e);
 /* Whether the cache has any files of the model. */
 bool ses_hub_is_cached(const char *name);
-/* If dir is a snapshot that lacks files, or may lack them, appends them and the command that loads them to
- * the error. Returns false. */
-bool ses_hub_explain_missing(const char *dir, ses_err *e);
+/* If dir is a snapshot that lacks files, or may lack them, or if the error is about the contents of a file
+ * whose hash is wrong, appends them and the command that loads them to the error, once. Returns false. */
+bool ses_hub_explain(const char *dir, ses_err *e);
+/* hub_verify.c: is the hash of a file not that of the commit's list, nor the name of the blob that it is a
+ * link to? listed NULL: there is no list. False also if the hash is unknown. */
+bool ses_hub_file_is_damaged(const char *path, const ses_hub_file *listed);
 
 /* The commit of a revision: a commit of 40 digits, or the contents of refs/REVISION. *found is false without
  * an error if this ref does not exist. */

@@ -52,6 +52,14 @@ static void expected_hash(const char *path, const ses_hub_file *listed, char out
     memcpy(out, from, strlen(from) + 1);
 }
 
+bool ses_hub_file_is_damaged(const char *path, const ses_hub_file *listed)
+{
+    char want[SES_SHA256_HEX + 1], got[SES_SHA256_HEX + 1];
+    ses_hub_verify silent = { 0 };
+    expected_hash(path, listed, want);
+    return *want && hash_file(&silent, path, strlen(want) == SES_SHA256_HEX, got, NULL) && strcmp(want, got);
+}
+
 static bool verify_file(ses_hub_verify *v, const char *cache, const ses_hub_entry *x,
                         const ses_hub_file *file, const ses_hub_files *tree, ses_err *e)
 {

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/bytes.h"
+#include "base/file_kind.h"
 #include "base/str.h"
 #include "sesame/json.h"
 #include "sesame/tensor.h"
@@ -40,6 +41,8 @@ static bool read_header(const unsigned char *p, size_t n, ses_json_doc **doc, la
     if (n < 8)
         return ses_fail(e, SES_EFORMAT, "file of %zu bytes, too short for the header length (8 bytes)", n);
     uint64_t len = ses_le64(p);
+    bool plausible = len <= SES_SAFETENSORS_MAX_HEADER && n > 8 && p[8] == '{';
+    if (!plausible && !ses_file_kind_check(p, n, "safetensors", e)) return false;
     if (len > SES_SAFETENSORS_MAX_HEADER)
         return ses_fail(e, SES_EFORMAT,
                         "header of %" PRIu64 " bytes, the maximum is %d: not a safetensors file", len,

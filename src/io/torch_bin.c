@@ -7,6 +7,7 @@
  * in place; others are copied. */
 #include "base/alloc.h"
 #include "base/bytes.h"
+#include "base/file_kind.h"
 #include "base/str.h"
 #include "pickle.h"
 #include "safetensors_impl.h"
@@ -304,9 +305,9 @@ static const ses_pickle_node *arguments(const reader *r, const ses_pickle_node *
         *id = id_of(r, x, SES_PICKLE_CALL);
     }
     if (*id < TENSOR || *id > TENSOR_V3) {
-        ses_fail(e, SES_EUNSUPPORTED,
-                 "%s, not a tensor: save the state dict alone (torch.save(model.state_dict(), FILE))",
-                 ses_pickle_kind_name(ses_pickle_kind_of(x)));
+        bool dict = ses_pickle_kind_of(x) == SES_PICKLE_DICT; /* a checkpoint with more than the weights */
+        ses_fail(e, SES_EUNSUPPORTED, "%s, not a tensor%s", ses_pickle_kind_name(ses_pickle_kind_of(x)),
+                 dict ? ": save the state dict alone, torch.save(model.state_dict(), FILE)" : "");
         return NULL;
     }
     const ses_pickle_node *args = ses_pickle_payload(r->pickle, x);
@@ -485,12 +486,19 @@ static bool read_legacy(reader *r, const unsigned char *p, size_t n, const char 
     return ok;
 }
 
+/* A zip archive or a pickle is read, and errors about its contents are more exact. */
+static bool check_kind(const unsigned char *p, size_t n, ses_err *e)
+{
+    bool may_be_torch = n && (*p == 'P' || *p == 0x80);
+    return may_be_torch || ses_file_kind_check(p, n, "PyTorch weights", e);
+}
+
 bool ses_torch_add(ses_safetensors *s, const void *bytes, size_t n, const char *file, ses_err *e)
 {
     reader r = { .to = s, .copy_budget = n };
     file = ses_arena_strndup(&s->arena, file, strlen(file), e);
     bool ok =
-        file && ses_check_not_lfs(bytes, n, "weights", e) &&
+        file && ses_check_not_lfs(bytes, n, "weights", e) && check_kind(bytes, n, e) &&
         (magic_size(bytes, n) ? read_legacy(&r, bytes, n, file, e) : read_archive(&r, bytes, n, file, e));
     ses_pickle_free(r.pickle);
     ses_zip_free(&r.zip);

@@ -270,7 +270,7 @@ ses_model *ses_model_open_config(const char *name, ses_json_doc *config, ses_dev
     m->doc = config;
     m->dir = ses_model_resolve(name, NULL, e);
     if (open_folder(m, &o, e)) return m;
-    ses_hub_explain_missing(m->dir, e);
+    ses_hub_explain(m->dir, e);
     ses_model_free(m);
     return NULL;
 }

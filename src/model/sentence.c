@@ -216,7 +216,7 @@ ses_sentence *ses_sentence_open(const char *name, ses_device *dev, const ses_sen
     choose_normalize(s, o.normalize);
     if (open_model(s, dev, &o, e) && add_modules(s, dev, &o, e)) return s;
 fail:
-    if (!s->model_dir) ses_hub_explain_missing(s->dir, e); /* opening the model has explained it */
+    if (!s->model_dir) ses_hub_explain(s->dir, e); /* opening the model has explained it */
     ses_sentence_free(s);
     return NULL;
 }

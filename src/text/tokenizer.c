@@ -1,6 +1,7 @@
 /* Opens a tokenizer from tokenizer.json and saves it as one. */
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/file_kind.h"
 #include "base/json/json_helpers.h"
 #include "hub/hub_cache.h"
 #include "text/legacy/legacy_files.h"
@@ -279,6 +280,15 @@ static ses_tokenizer *open_path(const char *path, bool exact, bool lower, ses_er
     return t;
 }
 
+/* A file of weights or of another program instead of a tokenizer: says so instead of a position in it. */
+static void explain_file(const char *path, ses_err *e)
+{
+    const ses_file_kind *kind = e && e->code == SES_ENOMEM ? NULL : ses_file_kind_at(path);
+    if (!kind || kind->role == SES_FILE_TEXT) return;
+    ses_err_clear(e);
+    ses_fail_not_model_folder(path, e);
+}
+
 ses_tokenizer *ses_tokenizer_open(const char *path, ses_err *e)
 {
     return ses_tokenizer_open_lower(path, false, e);
@@ -288,7 +298,8 @@ ses_tokenizer *ses_tokenizer_open_lower(const char *path, bool lower, ses_err *e
 {
     char *home = ses_tokenizer_home(path, e);
     ses_tokenizer *t = home ? open_path(home, true, lower, e) : NULL;
-    if (!t) ses_hub_explain_missing(home, e);
+    if (!t) ses_hub_explain(home, e);
+    if (!t && home) explain_file(home, e);
     ses_free(home);
     return t;
 }

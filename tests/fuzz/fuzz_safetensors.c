@@ -1,5 +1,6 @@
 /* safetensors: the input as a file; and as a header up to the first NUL, followed by data, with the correct
- * length, so that mutated headers pass the length check. */
+ * length, so that mutated headers pass the length check. Also the kind of the file. */
+#include "base/file_kind.h"
 #include "fuzz.h"
 #include "io/safetensors_impl.h"
 #include "sesame/tensor.h"
@@ -32,6 +33,8 @@ static void check(const uint8_t *p, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     check(data, n);
+    const ses_file_kind *kind = ses_file_kind_of(data, n < SES_FILE_KIND_BYTES ? n : SES_FILE_KIND_BYTES, n);
+    MUST(!kind || (*kind->name && *kind->remedy));
     const uint8_t *end = n ? memchr(data, 0, n) : NULL;
     size_t header = end ? (size_t)(end - data) : n, rest = end ? n - header - 1 : 0;
     uint8_t *file = calloc(1, 8 + header + rest);

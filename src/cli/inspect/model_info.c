@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/elmo/elmo_folder.h"
 #include "base/file.h"
+#include "base/file_kind.h"
 #include "base/thread_pool.h"
 #include "kernel/kernel.h"
 #include "model/model_desc.h"
@@ -236,10 +237,7 @@ bool ses_model_info_read(ses_model_info *i, const char *path, int64_t tokens, bo
     i->dev = ses_device_open("cpu", NULL, e);
     if (!i->dev) return false;
     if (!lenient && ses_path_exists(path) && !ses_path_is_dir(path))
-        return ses_fail(
-            e, SES_EARG,
-            "%s: not a folder with config.json and weights; use --tensors to list the tensors of a file",
-            path);
+        return ses_fail_not_model_folder(path, e);
     if (!open_model(i, strict) && !lenient) return ses_fail(e, i->problem.code, "%s", i->problem.msg);
     if (!open_weights(i, e) || !read_files(i, e) || !find_tokenizer(i, e)) return false;
     if (i->model && !read_model(i, tokens, e)) return false;

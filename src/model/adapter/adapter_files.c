@@ -5,9 +5,11 @@
 #include "base/alloc.h"
 #include "base/elmo/elmo_folder.h"
 #include "base/file.h"
+#include "base/file_kind.h"
 #include "base/json/json_helpers.h"
 #include "base/str.h"
 #include "base/tf_folder.h"
+#include "hub/hub_cache.h"
 #include "hub/hub_name.h"
 #include "io/elmo_read.h"
 #include "io/tf/tf_read.h"
@@ -158,7 +160,7 @@ static ses_json_doc *derive(const char *dir, const ses_json *adapter, const ses_
 }
 
 /* config.json, or a config derived from the files of a TensorFlow checkpoint or of ELMo. */
-static ses_json_doc *load_config(const char *dir, const char *class, ses_err *e)
+static ses_json_doc *load_folder_config(const char *dir, const char *class, ses_err *e)
 {
     char index[4096];
     if (ses_elmo_folder_is(dir)) return ses_elmo_config_open(dir, e);
@@ -168,7 +170,18 @@ static ses_json_doc *load_config(const char *dir, const char *class, ses_err *e)
         ses_fail(e, SES_EARG, "%s: the prefix of a TensorFlow checkpoint; name its folder instead", dir);
         return NULL;
     }
+    if (ses_path_exists(dir) && !ses_path_is_dir(dir)) {
+        ses_fail_not_model_folder(dir, e);
+        return NULL;
+    }
     return load(dir, "config.json", e);
+}
+
+static ses_json_doc *load_config(const char *dir, const char *class, ses_err *e)
+{
+    ses_json_doc *config = load_folder_config(dir, class, e);
+    if (!config) ses_hub_explain(dir, e);
+    return config;
 }
 
 ses_json_doc *ses_model_config_open_as(const char *dir, const char *base, const char *class_name, ses_err *e)

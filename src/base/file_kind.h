@@ -1,0 +1,35 @@
+/* What the first bytes of a file say it is, for errors about files that Sesame cannot open as it was asked to.
+ * No state. */
+#ifndef SES_BASE_FILE_KIND_H
+#define SES_BASE_FILE_KIND_H
+
+#include "sesame/err.h"
+
+typedef enum {
+    SES_FILE_OTHER,
+    SES_FILE_MODEL,   /* a model of another program */
+    SES_FILE_WEIGHTS, /* Sesame reads such files in a folder with config.json */
+    SES_FILE_TEXT     /* a config, a tokenizer, ... */
+} ses_file_role;
+
+typedef struct ses_file_kind {
+    const char *name;   /* with its article: "a GGUF file (llama.cpp)" */
+    const char *remedy; /* what to do instead of opening it as a model */
+    ses_file_role role;
+    const char *file; /* of weights: the name of such a file in a folder; or NULL */
+} ses_file_kind;
+
+/* n: the first bytes of a file of `size` bytes, SES_FILE_KIND_BYTES or the whole file. NULL: unknown. */
+enum { SES_FILE_KIND_BYTES = 512 };
+const ses_file_kind *ses_file_kind_of(const void *bytes, size_t n, uint64_t size);
+/* The same of a file; NULL: unknown, or not a regular file. */
+const ses_file_kind *ses_file_kind_at(const char *path);
+
+/* The error for the contents of a weights file that is not of the `expected` format, if its kind is known; true
+ * without an error otherwise. */
+bool ses_file_kind_check(const void *bytes, size_t size, const char *expected, ses_err *e);
+
+/* The error for a file where the folder of a model was expected. Returns false. */
+bool ses_fail_not_model_folder(const char *path, ses_err *e);
+
+#endif
