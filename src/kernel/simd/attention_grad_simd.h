@@ -4,6 +4,7 @@
  * P and dS are computed transposed (a row per key, a column per query): the products for dv and dk then read
  * them directly, and only dq packs them. A chunk is one head of one sequence; for each block of keys it loops
  * over the blocks of queries. */
+#include "attention_shared.h"
 
 enum {
     SIDE = 192, /* queries and keys per block: whole panels */

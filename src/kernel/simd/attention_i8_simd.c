@@ -1,5 +1,9 @@
-/* int8 attention over vectors. Included after attention_forward_simd.h, whose f32 kernel computes the calls
- * that int8 does not support. */
+/* int8 attention over vectors, compiled once per SIMD level. The f32 kernel of the level computes the calls that int8 does
+ * not support. */
+#include "blocks_f32.h"
+
+#include "attention_shared.h"
+
 enum { BLOCK_QUERIES = TILE_ROWS, KEY_QUADS = 1, KEY_ROOM = VF_LANES, VALUE_BYTES = 2, PROB_BYTES = 2 };
 
 #include "attention_i8.h"
@@ -176,7 +180,7 @@ static void run_i8_chunk(void *ctx, int64_t index, void *scratch)
     int64_t head = index / pairs, block = index % pairs;
     if (run_i8_queries(b->a, b->dot, head, block, scratch)) return;
     for (int64_t i = 2 * block; i < tile_min(2 * block + 2, blocks); i++)
-        forward_chunk(b->a, head * blocks + i, scratch);
+        VF_NAME(ses_attention_chunk)(b->a, head * blocks + i, scratch);
 }
 
 void VF_NAME(ses_k_attention_i8)(ses_exec *x, const ses_attn *a, bool no_dot)
