@@ -17,5 +17,3 @@ set(SES_CUDA_ABI "${PROJECT_VERSION}-${cuda_abi}")
 # The module is looked for in the installed library folder, as seen from the command and from the root.
 file(RELATIVE_PATH lib_from_bin ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
 set_source_files_properties(src/tensor/cuda/gpu_device.c PROPERTIES COMPILE_DEFINITIONS SES_CUDA_ABI="${SES_CUDA_ABI}")
-set_source_files_properties(src/tensor/cuda_module.c PROPERTIES COMPILE_DEFINITIONS
-  "SES_CUDA_ABI=\"${SES_CUDA_ABI}\";SES_CUDA_LIBDIR=\"${CMAKE_INSTALL_FULL_LIBDIR}\";SES_CUDA_LIB_FROM_BIN=\"${lib_from_bin}\"")

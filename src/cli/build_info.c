@@ -21,15 +21,6 @@ const char *ses_compiler(void)
 #endif
 }
 
-bool ses_isa_built(ses_isa isa)
-{
-#if (defined __x86_64__ || defined __aarch64__) && !defined SES_REF_ONLY
-    return isa >= SES_ISA_REF && isa < SES_ISA_COUNT;
-#else
-    return isa == SES_ISA_REF;
-#endif
-}
-
 /* Found by dlopen on demand, not linked: the start-up time does not depend on them. */
 typedef struct library {
     const char *name, *use, *file[2];

@@ -17,6 +17,5 @@ enum { SES_MAX_BUILD_FEATURES = 12 };
 /* Opens libraries: takes milliseconds. */
 size_t ses_build_features(ses_build_feature out[SES_MAX_BUILD_FEATURES]);
 const char *ses_compiler(void);
-bool ses_isa_built(ses_isa isa);
 
 #endif

@@ -42,9 +42,8 @@ const ses_opt_table ses_compute_options = { opt, SES_LEN(opt) };
 
 ses_isa ses_compute_isa(const ses_compute_args *a)
 {
-    ses_isa best = ses_isa_best();
-    int isa = a->isa + SES_ISA_REF; /* the choices of the option begin with ref; -1: not given */
-    return a->isa < 0 || isa > (int)best ? best : (ses_isa)isa;
+    /* the choices of the option begin with ref; -1: not given */
+    return ses_isa_limit(a->isa < 0 ? SES_ISA_BEST : (ses_isa)(a->isa + SES_ISA_REF));
 }
 
 const char *ses_compute_level(const ses_compute_args *a)

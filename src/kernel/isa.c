@@ -1,6 +1,7 @@
 /* Instruction set levels: their names, and the detection of the highest one. */
 #define _GNU_SOURCE
 #include "kernel.h"
+#include "levels.h"
 
 #if defined SES_REF_ONLY
 /* no detection */
@@ -20,6 +21,23 @@ static const char *const name[SES_ISA_COUNT] = { "best", "ref", "avx2", "avx512"
 #endif
 
 const char *ses_isa_name(ses_isa isa) { return isa < SES_ISA_COUNT ? name[isa] : "unknown"; }
+
+bool ses_isa_built(ses_isa isa)
+{
+    static const bool built[SES_ISA_COUNT] = {
+        [SES_ISA_REF] = true,
+#if defined __aarch64__
+        [SES_ISA_NEON] = SES_IF_neon(true, false),
+        [SES_ISA_NEON_BF16] = SES_IF_neonbf16(true, false),
+#else
+        [SES_ISA_AVX2] = SES_IF_avx2(true, false),
+        [SES_ISA_AVX512] = SES_IF_avx512(true, false),
+        [SES_ISA_AVX512_BF16] = SES_IF_avx512bf16(true, false),
+        [SES_ISA_AMX] = SES_IF_amx(true, false),
+#endif
+    };
+    return isa < SES_ISA_COUNT && built[isa];
+}
 
 bool ses_isa_has_bf16(ses_isa isa)
 {
@@ -49,8 +67,9 @@ bool ses_isa_has_tiles(ses_isa isa)
 #endif
 }
 
+/* The highest level of the machine. */
 #if defined SES_REF_ONLY
-ses_isa ses_isa_best(void) { return SES_ISA_REF; }
+static ses_isa machine_isa(void) { return SES_ISA_REF; }
 
 #elif defined __x86_64__
 
@@ -77,7 +96,7 @@ ses_amx_state ses_amx_detect(int *error)
     return SES_AMX_DENIED;
 }
 
-ses_isa ses_isa_best(void)
+static ses_isa machine_isa(void)
 {
     __builtin_cpu_init(); /* also checks that the operating system saves the vector registers */
     bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -91,15 +110,25 @@ ses_isa ses_isa_best(void)
 
 #elif defined __aarch64__
 
-ses_isa ses_isa_best(void)
+static ses_isa machine_isa(void)
 {
     enum { HAS_BF16 = 1 << 14 }; /* HWCAP2_BF16 */
     return getauxval(AT_HWCAP2) & HAS_BF16 ? SES_ISA_NEON_BF16 : SES_ISA_NEON;
 }
 
 #else
-ses_isa ses_isa_best(void) { return SES_ISA_REF; }
+static ses_isa machine_isa(void) { return SES_ISA_REF; }
 #endif
+
+ses_isa ses_isa_limit(ses_isa cap)
+{
+    int best = (int)machine_isa();
+    if (cap != SES_ISA_BEST && (int)cap < best) best = (int)cap;
+    while (best > SES_ISA_REF && !ses_isa_built((ses_isa)best)) best--;
+    return (ses_isa)best;
+}
+
+ses_isa ses_isa_best(void) { return ses_isa_limit(SES_ISA_BEST); }
 
 #if defined SES_REF_ONLY || !defined __x86_64__
 ses_amx_state ses_amx_detect(int *error)

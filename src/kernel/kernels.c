@@ -1,27 +1,21 @@
 /* Kernel tables generated from kernels.def. */
 #include "kernel.h"
+#include "levels.h"
 
 #include <stddef.h>
 #include <string.h>
 
 /* Variants of a level, by the columns of kernels.def. NULL: the level below is used. */
 #define NONE(k, isa) NULL
-#define ONE(k, isa) ses_k_##k##_##isa
+#define ONE(k, isa) SES_IF_##isa(ses_k_##k##_##isa, NULL)
 #define SIMD__ NONE
+#define SIMD_X ONE
 #define BF16__ NONE
+#define BF16_B ONE
 #define BF16_T NONE
 #define TILE__ NONE
-#if defined SES_REF_ONLY || !(defined __x86_64__ || defined __aarch64__)
-#define SIMD_X NONE
-#define BF16_B NONE
-#define TILE_B NONE
-#define TILE_T NONE
-#else
-#define SIMD_X ONE
-#define BF16_B ONE
 #define TILE_B ONE
 #define TILE_T ONE
-#endif
 
 static const ses_kernels table[SES_ISA_COUNT] = {
 #if defined __aarch64__
@@ -63,9 +57,8 @@ bool ses_kernel_has(size_t i, ses_isa isa)
 ses_kernels ses_kernels_cpu(ses_isa cap)
 {
     ses_kernels k = table[SES_ISA_REF];
-    ses_isa best = ses_isa_best();
-    if (cap == SES_ISA_BEST) cap = best;
-    for (int i = SES_ISA_REF + 1; i <= (int)cap && i <= (int)best; i++) {
+    ses_isa best = ses_isa_limit(cap);
+    for (int i = SES_ISA_REF + 1; i <= (int)best; i++) {
 #define SES_KERNEL(name, simd, matrix, cuda, result, params) \
     if (table[i].name) k.name = table[i].name;
 #include "kernels.def"

@@ -2,6 +2,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include "peak_flops.h"
 
+#include "kernel.h"
+#include "levels.h"
+
 #include <time.h>
 
 enum { CHAINS = 16, ROUNDS = 20000 };
@@ -19,15 +22,14 @@ double ses_peak_burst_ref(int64_t rounds, float *sink)
 
 static double burst(ses_isa isa, int64_t rounds, float *sink)
 {
-#if defined SES_REF_ONLY
-    (void)isa;
-#elif defined __x86_64__
-    if (isa >= SES_ISA_AVX512) return ses_peak_burst_avx512(rounds, sink);
-    if (isa == SES_ISA_AVX2) return ses_peak_burst_avx2(rounds, sink);
-#elif defined __aarch64__
-    if (isa >= SES_ISA_NEON) return ses_peak_burst_neon(rounds, sink);
+    double (*run)(int64_t rounds, float *sink) = ses_peak_burst_ref;
+#if defined __aarch64__
+    if (isa >= SES_ISA_NEON) run = SES_IF_neon(ses_peak_burst_neon, run);
+#else
+    if (isa >= SES_ISA_AVX2) run = SES_IF_avx2(ses_peak_burst_avx2, run);
+    if (isa >= SES_ISA_AVX512) run = SES_IF_avx512(ses_peak_burst_avx512, run);
 #endif
-    return ses_peak_burst_ref(rounds, sink);
+    return run(rounds, sink);
 }
 
 static double now(void)
@@ -39,11 +41,9 @@ static double now(void)
 
 static double tile_burst(ses_isa isa, bool bf16, int64_t rounds)
 {
-#if defined __x86_64__ && !defined SES_REF_ONLY
-    if (isa >= SES_ISA_AMX) return bf16 ? ses_peak_tiles_bf16_amx(rounds) : ses_peak_tiles_i8_amx(rounds);
-#endif
-    (void)isa, (void)bf16, (void)rounds;
-    return 0;
+    (void)bf16, (void)rounds;
+    if (!ses_isa_has_tiles(isa)) return 0;
+    return SES_IF_amx(bf16 ? ses_peak_tiles_bf16_amx(rounds) : ses_peak_tiles_i8_amx(rounds), 0);
 }
 
 /* A kind of burst at a level. */

@@ -1,6 +1,6 @@
-/* Resolves model names to folders: SESAME_MODELS, the models beside the running program, the installed
- * models, and the Hugging Face cache. It reads the environment, so that programs find models by the same
- * names as the command. */
+/* Resolves model names to folders: SESAME_MODELS, the models beside the running program, the installed models
+ * (of the prefix given to the build), and the Hugging Face cache. It reads the environment, so that programs
+ * find models by the same names as the command. */
 #define _XOPEN_SOURCE 700
 #include "bundled_models.h"
 
@@ -11,6 +11,7 @@
 #include "base/suggest.h"
 #include "base/tf_folder.h"
 #include "hub/hub_cache.h"
+#include "tensor/configured.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,22 +91,12 @@ static bool add_program_dirs(ses_bundled_dirs *d, ses_err *e)
     return true;
 }
 
-/* SES_MODELS_DIR: share/sesame/models of the prefix that the build was configured for. */
-static bool add_install_dir(ses_bundled_dirs *d, ses_err *e)
-{
-#ifdef SES_MODELS_DIR
-    return add_dir(d, SES_MODELS_DIR, e);
-#else
-    (void)d, (void)e;
-    return true;
-#endif
-}
-
 bool ses_bundled_find_dirs(ses_bundled_dirs *d, const char *search_path, ses_err *e)
 {
     *d = (ses_bundled_dirs){ 0 };
     if (!search_path) search_path = getenv("SESAME_MODELS");
-    if (add_list(d, search_path, e) && add_program_dirs(d, e) && add_install_dir(d, e)) return true;
+    if (add_list(d, search_path, e) && add_program_dirs(d, e) && add_dir(d, ses_configured_models, e))
+        return true;
     ses_bundled_dirs_free(d);
     return false;
 }

@@ -2,17 +2,13 @@
 #define _GNU_SOURCE /* dladdr, secure_getenv */
 #include "cuda_module.h"
 
+#include "configured.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#ifdef SES_DOUBLE /* its structs have other sizes */
-static const char abi[] = SES_CUDA_ABI ", double precision";
-#else
-static const char abi[] = SES_CUDA_ABI;
-#endif
 
 static const ses_cuda_module *check(void *handle, const char *path, ses_err *e)
 {
@@ -22,12 +18,12 @@ static const ses_cuda_module *check(void *handle, const char *path, ses_err *e)
                  SES_CUDA_MODULE_SYMBOL);
         return NULL;
     }
-    if (!strcmp(m->abi, abi)) return m;
+    if (!strcmp(m->abi, ses_configured_cuda_abi)) return m;
     ses_fail(
         e, SES_EUNSUPPORTED,
         "%s: built for another sesame (%s, this is %s): install the module of this version, or build both "
         "with `make cuda`",
-        path, m->abi, abi);
+        path, m->abi, ses_configured_cuda_abi);
     return NULL;
 }
 
@@ -57,7 +53,8 @@ static bool base_folder(int i, char folder[SES_CUDA_PATH_SIZE])
 {
     char program[SES_CUDA_PATH_SIZE];
     Dl_info info;
-    if (!i) return dladdr(abi, &info) && info.dli_fname && folder_of(info.dli_fname, folder);
+    if (!i)
+        return dladdr(ses_configured_cuda_abi, &info) && info.dli_fname && folder_of(info.dli_fname, folder);
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     if (n <= 0) return false;
     program[n] = 0;
@@ -67,16 +64,18 @@ static bool base_folder(int i, char folder[SES_CUDA_PATH_SIZE])
 /* Candidate i; false: the file does not exist. *end: i was the last. */
 static bool candidate(int i, char path[SES_CUDA_PATH_SIZE], bool *end)
 {
-    static const char *const below[] = { "/", "/sesame/", "/" SES_CUDA_LIB_FROM_BIN "/sesame/" };
+    static const char *const below[][2] = { { "", "" },
+                                            { "sesame/", "" },
+                                            { ses_configured_lib_from_bin, "/sesame/" } };
     char folder[SES_CUDA_PATH_SIZE];
     int n, bases = 2 * (int)SES_LEN(below);
     *end = i >= bases;
     if (i < bases) {
         if (!base_folder(i / (int)SES_LEN(below), folder)) return false;
-        n = snprintf(path, SES_CUDA_PATH_SIZE, "%s%s%s", folder, below[i % (int)SES_LEN(below)],
-                     SES_CUDA_MODULE_FILE);
+        n = snprintf(path, SES_CUDA_PATH_SIZE, "%s/%s%s%s", folder, below[i % (int)SES_LEN(below)][0],
+                     below[i % (int)SES_LEN(below)][1], SES_CUDA_MODULE_FILE);
     } else {
-        n = snprintf(path, SES_CUDA_PATH_SIZE, "%s/sesame/%s", SES_CUDA_LIBDIR, SES_CUDA_MODULE_FILE);
+        n = snprintf(path, SES_CUDA_PATH_SIZE, "%s/sesame/%s", ses_configured_lib, SES_CUDA_MODULE_FILE);
     }
     return n < SES_CUDA_PATH_SIZE && !access(path, F_OK);
 }

@@ -56,7 +56,6 @@ static const ses_device_memory memory = {
 
 bool ses_device_open_cpu(ses_device *d, const ses_device_options *o, ses_err *e)
 {
-    ses_isa best = ses_isa_best();
     if (o->dtype != SES_F32 && o->dtype != SES_F16 && o->dtype != SES_BF16 && o->dtype != SES_I8)
         return ses_fail(e, SES_EARG, "weights of type %s are not supported: expected f32, f16, bf16 or int8",
                         ses_dtype_name(o->dtype));
@@ -68,7 +67,7 @@ bool ses_device_open_cpu(ses_device *d, const ses_device_options *o, ses_err *e)
     d->embedding_dtype = o->embedding_dtype;
     d->mem = &memory;
     d->is_host = true;
-    d->isa = o->isa != SES_ISA_BEST && o->isa < best ? o->isa : best;
+    d->isa = ses_isa_limit(o->isa);
     d->activation_dtype = SES_REAL;
     d->k = d->k_f32 = ses_kernels_cpu(d->isa);
     d->exec.bf16 = o->dtype == SES_BF16 && ses_isa_has_bf16(d->isa);

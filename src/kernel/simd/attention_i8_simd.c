@@ -1,5 +1,5 @@
-/* int8 attention over vectors, compiled once per SIMD level. The f32 kernel of the level computes the calls that int8 does
- * not support. */
+/* int8 attention over vectors, compiled once per SIMD level. The f32 kernel of the level computes the calls
+ * that int8 does not support. */
 #include "blocks_f32.h"
 
 #include "attention_shared.h"

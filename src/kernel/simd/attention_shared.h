@@ -1,5 +1,5 @@
-/* What the passes of attention share, on the blocks of attention_blocks.h: bounds, dropout, biases by distance. Each pass is
- * a file of its own at the vector levels; attention_bf16.c has both. */
+/* Shared parts of the passes of attention, on the blocks of attention_blocks.h: bounds, dropout, biases by
+ * distance. Each pass is a file of its own at the vector levels; attention_bf16.c has both. */
 #ifndef SES_KERNEL_ATTENTION_SHARED_H
 #define SES_KERNEL_ATTENTION_SHARED_H
 
@@ -56,7 +56,8 @@ VF_INLINE vf select_lanes(vf x, vf other, int64_t begin, int64_t end, int64_t at
     return vf_select(vm_part(low), other, vf_select(vm_part(high), x, other));
 }
 
-/* Chunk `index` of the forward pass of this level (attention_simd.c): int8 attention computes long sequences with it. */
+/* Chunk `index` of the forward pass of this level (attention_simd.c): int8 attention computes long sequences
+ * with it. */
 void VF_NAME(ses_attention_chunk)(ses_attn *a, int64_t index, void *scratch);
 
 #endif

@@ -1,6 +1,8 @@
 /* Steps over rows: plain loops. */
 #include "row_steps.h"
 
+#include "kernel/levels.h"
+
 #include <string.h>
 
 static void sum(const float *rows, size_t stride, const int32_t *row, size_t n, float scale, float *out)
@@ -43,13 +45,12 @@ const ses_row_steps ses_row_steps_ref = { sum, add, axpy, dot, step };
 
 const ses_row_steps *ses_row_steps_of(ses_isa isa)
 {
-#if defined SES_REF_ONLY
-#elif defined __x86_64__
-    if (isa >= SES_ISA_AVX512) return &ses_row_steps_avx512;
-    if (isa == SES_ISA_AVX2) return &ses_row_steps_avx2;
-#elif defined __aarch64__
-    if (isa >= SES_ISA_NEON) return &ses_row_steps_neon;
+    const ses_row_steps *steps = &ses_row_steps_ref;
+#if defined __aarch64__
+    if (isa >= SES_ISA_NEON) steps = SES_IF_neon(&ses_row_steps_neon, steps);
+#else
+    if (isa >= SES_ISA_AVX2) steps = SES_IF_avx2(&ses_row_steps_avx2, steps);
+    if (isa >= SES_ISA_AVX512) steps = SES_IF_avx512(&ses_row_steps_avx512, steps);
 #endif
-    (void)isa;
-    return &ses_row_steps_ref;
+    return steps;
 }
