@@ -4,6 +4,7 @@
 #   make install  PREFIX, DESTDIR     make bench    time this machine
 #   make asan tsan                    the whole suite under sanitizers
 #   make clang-check                  part of it, and the seeds of each fuzz target, with clang's
+#   make ci-full                      all that continuous integration knows: .ci/run without omissions
 #   make check-large                  memory of the largest models
 #   make wheel                        the Python package, build/sesame-*.whl
 #   make deb                          Debian packages in build/deb; CUDA=1: the CUDA module too
@@ -80,10 +81,12 @@ CLANG_TESTS = test_json test_base test_strings test_number test_file test_utf8_v
 
 clang-check:
 	@cmake --preset clang $(CMAKE_FLAGS) >/dev/null
-	@cmake --build build/clang --parallel $(JOBS)
-	@cmake --build build/clang --parallel $(JOBS) --target $(CLANG_TESTS)
+	@cmake --build build/clang --parallel $(JOBS) --target fuzzers $(CLANG_TESTS)
 	@tools/run-tests build/clang $(TEST_JOBS) $(CLANG_TESTS)
 	@JOBS=$(JOBS) tools/run-fuzz build/clang 0
+
+ci-full:
+	@.ci/run --full
 
 # The same sources give the same bytes. `pip install ./python` builds and installs it.
 wheel:
@@ -98,4 +101,4 @@ format:
 clean:
 	rm -rf build
 
-.PHONY: all release debug ref-only cuda check check-large asan tsan clang-check bench install uninstall fuzz wheel lint format clean deb dist abi
+.PHONY: all release debug ref-only cuda check check-large asan tsan clang-check ci-full bench install uninstall fuzz wheel lint format clean deb dist abi

@@ -63,3 +63,14 @@ install() {
     packages=$(missing "$@")
     [ -z "$packages" ] || { echo "Could not install: $packages" >&2; return 1; }
 }
+
+# What building and the test suite need; false: they cannot do without a package.
+install_tools() {
+    install gcc libc6-dev make cmake || return
+    install xz-utils || echo 'Continuing without xz: tests against encodings by the tokenizers library are skipped.' >&2
+    install libpcre2-dev || echo 'Continuing without PCRE2: tokenizers with unusual regular expressions are refused.' >&2
+    install zlib1g-dev liblzma-dev libzstd-dev ||
+        echo 'Continuing without zlib, liblzma or libzstd: compressed texts are refused.' >&2
+    install g++ pkg-config || echo 'Continuing without g++ or pkg-config: some checks of the installation are skipped.' >&2
+    install clang-format || echo 'Continuing without clang-format: formatting is not checked.' >&2
+}
