@@ -425,6 +425,61 @@ static void test_bf16(void)
     free(want.weights[0]);
 }
 
+/* After an update with bf16 copies, ranks have the owner's copy of everything and its f32 values of what ops
+ * read in f32: all but dense weights and embeddings, of any shape. */
+static void run_copies(ses_comm *c, void *ctx)
+{
+    enum { PARAMS = 6 };
+    static const struct declared {
+        const char *name;
+        int64_t dim[SES_MAX_DIM];
+        bool dense, embedding;
+    } declared[PARAMS] = { { "table", { 40, 4 }, .embedding = true },
+                           { "attn.bias", { 3, 8 } }, /* as XLNet's: [heads, D] */
+                           { "dense.weight", { 24, 16 }, .dense = true },
+                           { "dense.bias", { 24 } },
+                           { "crf.transitions", { 9, 9 } },
+                           { "norm.gain", { 16 } } };
+    (void)ctx;
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
+    if (!CHECK(dev)) return;
+    dev->activation_dtype = SES_BF16; /* gathering moves memory and computes nothing */
+    ses_store *s = ses_store_new(dev, &e);
+    for (int i = 0; i < PARAMS; i++) {
+        ses_tensor *t = ses_store_add(s, declared[i].name, declared[i].dim, SES_INIT_ZERO);
+        if (declared[i].dense) ses_store_set_dense(s, t, SES_OUT_IN);
+        if (declared[i].embedding) ses_store_set_embedding(s, t);
+    }
+    CHECK_MSG(ses_store_alloc_trainable(s, &e), "%s", e.msg);
+    ses_lanes_options o = { .comm = c, .dev = dev, .store = &s, .n_stores = 1, .lanes = 4 };
+    ses_lanes *l = ses_lanes_new(&o, &e);
+    ses_shards owner;
+    if (!CHECK_MSG(l, "%s", e.msg) || !CHECK(ses_shards_init(&owner, s, false, 0, ses_comm_size(c), &e)))
+        return;
+    ses_flat f = ses_store_flat(s);
+    uint16_t *copy = (uint16_t *)(void *)f.copy;
+    int rank = ses_comm_rank(c);
+    for (int64_t i = 0; i < f.n; i++) {
+        bool own = i >= owner.border[rank] && i < owner.border[rank + 1];
+        f.value[i] = own ? (ses_real)(i + 1) : -1;
+        copy[i] = own ? (uint16_t)i : 0xffff;
+    }
+    CHECK_MSG(ses_lanes_gather_values(l, 0, true, &e), "%s", e.msg);
+    for (int64_t i = 0; i < f.n; i++) CHECK_MSG(copy[i] == (uint16_t)i, "copy %lld", (long long)i);
+    for (size_t p = 0; p < PARAMS; p++) {
+        int64_t at = ses_store_flat_offset(s, p), n = ses_count(ses_store_at(s, p)->tensor), outdated = 0;
+        for (int64_t i = at; i < at + n; i++) outdated += f.value[i] != (ses_real)(i + 1);
+        if (!declared[p].dense && !declared[p].embedding)
+            CHECK_MSG(!outdated, "rank %d: %lld outdated values of %s", rank, (long long)outdated,
+                      declared[p].name);
+    }
+    ses_shards_free(&owner);
+    ses_lanes_free(l);
+    ses_store_free(s);
+    ses_device_free(dev);
+}
+
 /* Fewer lanes than ranks, and a NaN on one rank: all of them fail with one message. */
 static void run_failing(ses_comm *c, void *ctx)
 {
@@ -499,6 +554,8 @@ int main(void)
     for (size_t i = 0; i < SES_LEN(sums); i++) test_sum(&sums[i]);
     for (size_t i = 0; i < SES_LEN(ranked); i++) test_ranks(&ranked[i]);
     test_bf16();
+    for (int n = 2; n <= 4; n++)
+        CHECK(!comm_ranks(n, &(ses_comm_options){ .transport = "tcp" }, run_copies, NULL));
     CHECK(!comm_ranks(2, &(ses_comm_options){ .transport = "tcp" }, run_failing, NULL));
     CHECK(!comm_ranks(2, &(ses_comm_options){ .transport = "tcp" }, run_nan, NULL));
     return check_report();

@@ -8,6 +8,7 @@
 #include "op/op.h"
 #include "random_batch.h"
 #include "sesame/model.h"
+#include "train/lanes.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -171,6 +172,49 @@ static bool test_recompute(const char *dir, ses_device *dev)
     return !e.code && !why.code;
 }
 
+/* The parameters that ops read in f32 on a device with bf16 activations. */
+typedef struct f32_reads {
+    const ses_store *store;
+    const char *dir;
+    int n;
+} f32_reads;
+
+static void see_f32_reads(void *ctx, const ses_node *n)
+{
+    f32_reads *r = ctx;
+    for (int i = 0; i < n->n_in; i++)
+        for (size_t k = 0; n->op->f32_inputs >> i & 1 && n->in[i] && k < ses_store_count(r->store); k++) {
+            const ses_param *p = ses_store_at(r->store, k);
+            if (p->tensor->data != n->in[i]->data) continue; /* or a view of it */
+            CHECK_MSG(ses_lanes_sends_f32(p), "%s: %s reads \"%s\" in f32, ranks would not send it", r->dir,
+                      n->op->name, p->name);
+            r->n++;
+        }
+}
+
+/* Ranks send every parameter that an op reads in f32 as f32, not as a bf16 copy alone. Returns the number of
+ * these reads. */
+static int test_f32_reads(const char *dir, ses_device *dev)
+{
+    ses_err e = { 0 };
+    ses_model *m = ses_model_open(dir, dev, &(ses_model_options){ .train = true }, &e);
+    ses_tape *t = m ? ses_tape_new(dev, &(ses_tape_options){ .record = true }, &e) : NULL;
+    if (!CHECK_MSG(t, "%s: %s", dir, e.msg)) return 0;
+    bool pair = false;
+    ses_json_bool(ses_json_get(ses_model_config(m), "is_encoder_decoder"), &pair);
+    f32_reads r = { ses_model_store(m), dir, 0 };
+    ses_tape_watch watch = { .ctx = &r, .computed = see_f32_reads };
+    ses_outputs o;
+    random_batch x;
+    random_batch_draw(&x, m, pair, 0);
+    ses_tape_set_watch(t, &watch);
+    CHECK_MSG(ses_model_forward(m, t, &x.batch, &(ses_output_request){ .logits = true }, &o, &e), "%s: %s",
+              dir, e.msg);
+    ses_tape_free(t);
+    ses_model_free(m);
+    return r.n;
+}
+
 /* Models without head: requested rows of the last hidden state, in any order, have the bits of all rows. */
 static void test_rows(const char *dir, const ses_json *config, ses_device *dev)
 {
@@ -315,7 +359,7 @@ int main(void)
 {
     ses_err e = { 0 };
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2 }, &e);
-    int learned = 0, fewer = 0;
+    int learned = 0, fewer = 0, read_f32 = 0;
     DIR *d = opendir("tests/golden");
     CHECK(dev && d);
     for (struct dirent *f; d && (f = readdir(d));) {
@@ -327,6 +371,7 @@ int main(void)
         learned += test_recompute(path, dev);
         fewer += test_few_labels(path, dev);
         test_rows(path, NULL, dev);
+        read_f32 += test_f32_reads(path, dev);
     }
     if (d) closedir(d);
     test_custom_heads("tests/golden/bert-classify", dev);
@@ -334,6 +379,7 @@ int main(void)
     test_one_layer("tests/golden/deberta-v2-conv", dev);
     CHECK(learned >= 75);
     CHECK_MSG(fewer >= 424, "%d", fewer);
+    CHECK_MSG(read_f32 >= 1000, "%d", read_f32);
     ses_device_free(dev);
     return check_report();
 }

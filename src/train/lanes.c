@@ -38,7 +38,7 @@ struct ses_lanes {
     ses_flat flat[MAX_STORES];
     ses_shards shards[MAX_STORES];
     double *square[MAX_STORES], *square_on_device[MAX_STORES]; /* [cells] */
-    ses_real *vectors[MAX_STORES];                             /* see gather_vectors; NULL: none yet */
+    ses_real *read_f32[MAX_STORES];                            /* see gather_f32; NULL: none yet */
     size_t *offset;                                            /* [size + 1], scratch */
     ses_comm_block *block;                                     /* [2, size], scratch */
     bucket *bucket;                                            /* [n_buckets], in the order of sending */
@@ -132,7 +132,7 @@ void ses_lanes_free(ses_lanes *l)
         ses_shards_free(&l->shards[s]);
         ses_free(l->square[s]);
         release(l, l->square_on_device[s]);
-        release(l, l->vectors[s]);
+        release(l, l->read_f32[s]);
         release(l, l->received[s]);
         release(l, l->sent_bf16[s]);
         release(l, l->received_bf16[s]);
@@ -461,17 +461,19 @@ bool ses_lanes_grad_norm(ses_lanes *l, double *norm, ses_err *e)
 
 /* ---- values ---- */
 
-/* The elements of vectors (tensors with at most one axis) of a store in from .. to - 1, packed: copied to
- * `packed` (out) or back; packed NULL: only counted. */
-static int64_t pack_vectors(const ses_lanes *l, size_t store, int64_t from, int64_t to, ses_real *packed,
-                            bool out)
+bool ses_lanes_sends_f32(const ses_param *p) { return !p->dense && !p->embedding; }
+
+/* The elements of a store in from .. to - 1 that are sent in f32, too, packed: copied to `packed` (out) or
+ * back; packed NULL: only counted. */
+static int64_t pack_f32(const ses_lanes *l, size_t store, int64_t from, int64_t to, ses_real *packed,
+                        bool out)
 {
     ses_device *d = l->o.dev;
     int64_t n = 0;
     for (size_t i = 0; i < ses_store_count(l->store[store]); i++) {
-        const ses_tensor *w = ses_store_at(l->store[store], i)->tensor;
-        int64_t at = ses_store_flat_offset(l->store[store], i), end = at + ses_count(w);
-        if (at < 0 || ses_rank(w) > 1) continue;
+        const ses_param *p = ses_store_at(l->store[store], i);
+        int64_t at = ses_store_flat_offset(l->store[store], i), end = at + ses_count(p->tensor);
+        if (at < 0 || !ses_lanes_sends_f32(p)) continue;
         if (at < from) at = from;
         if (end > to) end = to;
         if (end <= at) continue;
@@ -484,23 +486,23 @@ static int64_t pack_vectors(const ses_lanes *l, size_t store, int64_t from, int6
     return n;
 }
 
-static bool gather_vectors(ses_lanes *l, size_t store, ses_err *e)
+static bool gather_f32(ses_lanes *l, size_t store, ses_err *e)
 {
     ses_device *d = l->o.dev;
     const int64_t *border = l->shards[store].border;
-    int64_t n = pack_vectors(l, store, 0, l->flat[store].n, NULL, true), at = 0, own = 0;
+    int64_t n = pack_f32(l, store, 0, l->flat[store].n, NULL, true), at = 0, own = 0;
     if (!n) return true;
-    if (!l->vectors[store] && !(l->vectors[store] = d->mem->alloc(d, (size_t)n * sizeof(ses_real), e)))
+    if (!l->read_f32[store] && !(l->read_f32[store] = d->mem->alloc(d, (size_t)n * sizeof(ses_real), e)))
         return false;
     for (int r = 0; r < l->size; r++) {
         l->offset[r] = (size_t)at * sizeof(ses_real);
         if (r == l->rank) own = at;
-        at += pack_vectors(l, store, border[r], border[r + 1], NULL, true);
+        at += pack_f32(l, store, border[r], border[r + 1], NULL, true);
     }
     l->offset[l->size] = (size_t)at * sizeof(ses_real);
-    pack_vectors(l, store, border[l->rank], border[l->rank + 1], l->vectors[store] + own, true);
-    if (!ses_comm_allgather(l->o.comm, d, l->vectors[store], l->offset, e)) return false;
-    pack_vectors(l, store, 0, l->flat[store].n, l->vectors[store], false);
+    pack_f32(l, store, border[l->rank], border[l->rank + 1], l->read_f32[store] + own, true);
+    if (!ses_comm_allgather(l->o.comm, d, l->read_f32[store], l->offset, e)) return false;
+    pack_f32(l, store, 0, l->flat[store].n, l->read_f32[store], false);
     return true;
 }
 
@@ -511,5 +513,5 @@ bool ses_lanes_gather_values(ses_lanes *l, size_t store, bool copies, ses_err *e
     size_t elem = copies ? sizeof(uint16_t) : sizeof(ses_real);
     for (int r = 0; r <= l->size; r++) l->offset[r] = (size_t)l->shards[store].border[r] * elem;
     return ses_comm_allgather(l->o.comm, l->o.dev, copies ? (void *)f->copy : f->value, l->offset, e) &&
-           (!copies || gather_vectors(l, store, e));
+           (!copies || gather_f32(l, store, e));
 }

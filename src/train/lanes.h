@@ -53,8 +53,13 @@ const ses_tape_watch *ses_lanes_watch(ses_lanes *l, int64_t lane);
 /* The norm of the gradient in the buffers after ses_lanes_end; equal on all ranks. */
 bool ses_lanes_grad_norm(ses_lanes *l, double *norm, ses_err *e);
 
-/* Sends the values of a store that each rank owns to all ranks. copies: the bf16 copies and the f32 values of
- * vectors, which is all that a forward pass reads on a device with bf16 activations; else the f32 values. */
+/* Sends the values of a store that each rank owns to all ranks. copies: the bf16 copies, and the f32 values
+ * that a forward pass may read on a device with bf16 activations; else all f32 values. */
 bool ses_lanes_gather_values(ses_lanes *l, size_t store, bool copies, ses_err *e);
+
+/* Are the f32 values of p sent along with the copies? Products and lookups read copies alone. Other ops may
+ * read f32 (ses_op.f32_inputs) of tensors of any shape: norms, biases (XLNet's biases of queries are
+ * [heads, D]), the transitions of a CRF. */
+bool ses_lanes_sends_f32(const ses_param *p);
 
 #endif
