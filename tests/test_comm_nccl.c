@@ -115,6 +115,55 @@ static void run_versions(ses_comm *c, void *ctx)
     run_exchanges(c, &s.device);
 }
 
+/* Ranks and their GPUs: pci[r] of rank r; host: as of which NCCL_HOSTID, NULL: none. */
+typedef struct sharing {
+    const char *pci[RANKS], *host[RANKS];
+    const char *pair; /* the ranks that share a GPU; NULL: all exchange by NCCL */
+} sharing;
+
+/* Two ranks on one GPU, which NCCL would refuse, exchange through host memory; the notice names them. */
+static void run_sharing(ses_comm *c, void *ctx)
+{
+    static simulated s; /* outlives the communicator */
+    const sharing *x = ctx;
+    ses_err e = { 0 };
+    char expected[400] = "";
+    int rank = ses_comm_rank(c);
+    CHECK(open_simulated(&s));
+    snprintf(s.device.pci_bus_id, sizeof s.device.pci_bus_id, "%s", x->pci[rank]);
+    if (x->host[rank]) setenv("NCCL_HOSTID", x->host[rank], 1);
+    CHECK_MSG(ses_comm_attach_device(c, &s.device, &e), "%s", e.msg);
+    if (x->pair)
+        snprintf(expected, sizeof expected,
+                 "ranks %s share the GPU 0000:65:00.0 of %s, which NCCL does not support: GPU memory is "
+                 "exchanged through host memory, which is slower. Start one rank per GPU with --device cuda",
+                 x->pair, ses_comm_host(c, 0));
+    CHECK_STR(ses_comm_device_notice(c), expected);
+    CHECK(!c->gpu == (x->pair != NULL));
+    run_exchanges(c, &s.device);
+    run_gathers(c, &s.device);
+}
+
+static void test_sharing(void)
+{
+    static const sharing cases[] = {
+        { .pci = { "0000:65:00.0", "0000:65:00.0" }, .pair = "0 and 1" },
+        { .pci = { "0000:17:00.0", "0000:65:00.0", "0000:65:00.0" }, .pair = "1 and 2" },
+        { .pci = { "0000:65:00.0", "0000:17:00.0", "0000:b3:00.0" } },
+        { .pci = { "unknown", "unknown" } },
+        /* ranks that NCCL takes for different machines */
+        { .pci = { "0000:65:00.0", "0000:65:00.0" }, .host = { "a", "b" } },
+        { .pci = { "0000:65:00.0", "0000:65:00.0", "0000:65:00.0" },
+          .host = { "a", "b", "a" },
+          .pair = "0 and 2" },
+    };
+    for (size_t i = 0; i < SES_LEN(cases); i++) {
+        int n = cases[i].pci[2] ? 3 : 2;
+        sharing x = cases[i];
+        CHECK_MSG(!comm_ranks(n, NULL, run_sharing, &x), "case %zu", i);
+    }
+}
+
 int main(void)
 {
     char dir[] = "/tmp/sesame-nccl-XXXXXX", remove_all[64];
@@ -134,6 +183,7 @@ int main(void)
     }
     CHECK(!comm_ranks(2, NULL, run_versions, (void *)"21600"));
     CHECK(!comm_ranks(2, NULL, run_versions, (void *)"22100"));
+    test_sharing();
     for (int hangs = 0; hangs < 2; hangs++) CHECK(!comm_ranks(3, NULL, run_loss, &(bool){ hangs }));
     snprintf(remove_all, sizeof remove_all, "rm -rf %s", dir);
     CHECK(!system(remove_all));

@@ -52,9 +52,9 @@ bool ses_comm_all_ok(ses_comm *c, bool ok, ses_err *e);
 /* Fails on all ranks if the text differs between them. what: for the error, e.g. "instruction set". */
 bool ses_comm_agree(ses_comm *c, const char *what, const char *text, ses_err *e);
 
-/* Attaches a GPU: exchange and allgather of its memory go through NCCL if it is found, else through host
- * memory. All ranks call it. Does nothing for a CPU, or a GPU that is attached already. The device must
- * outlive the communicator. */
+/* Attaches a GPU: exchange and allgather of its memory go through NCCL if all ranks have it and each has a
+ * GPU of its own, else through host memory. All ranks call it. Does nothing for a CPU, or a GPU that is
+ * attached already. The device must outlive the communicator. */
 bool ses_comm_attach_device(ses_comm *c, ses_device *dev, ses_err *e);
 
 /* Why GPU memory goes through host memory; "" if it does not, or no GPU is attached. */

@@ -215,17 +215,50 @@ static bool versions_equal(ses_comm *c, int mine, bool *all_have, ses_err *e)
     return ok && (!*all_have || ses_comm_agree(c, "the version of NCCL", text, e));
 }
 
+/* Which GPU a rank uses, and how NCCL names its machine; gpu "": not known. */
+typedef struct gpu_place {
+    char machine[SES_HOST_SIZE], gpu[32];
+} gpu_place;
+
+/* Do two ranks use one GPU? NCCL refuses that ("invalid usage"), and ranks that have a GPU of their own would
+ * wait forever. All ranks find the same pair, and have a notice then. */
+static bool shares_gpu(ses_comm *c, const ses_device *dev, bool *shared, ses_err *e)
+{
+    int n = c->launch.size;
+    gpu_place mine = { 0 }, *all = ses_alloc_array((size_t)n, sizeof *all, e);
+    if (!all) return false;
+    ses_launch_nccl_host(c->host[c->launch.rank], mine.machine);
+    if (strcmp(dev->pci_bus_id, "unknown")) snprintf(mine.gpu, sizeof mine.gpu, "%s", dev->pci_bus_id);
+    bool ok = ses_comm_allgather_equal(c, &mine, sizeof mine, all, e);
+    *shared = false;
+    for (int r = 1; ok && r < n && !*shared; r++)
+        for (int s = 0; s < r && !*shared; s++) {
+            *shared = *all[r].gpu && !memcmp(&all[r], &all[s], sizeof *all);
+            if (*shared)
+                snprintf(
+                    c->notice, sizeof c->notice,
+                    "ranks %d and %d share the GPU %s of %.100s, which NCCL does not support: GPU memory is "
+                    "exchanged through host memory, which is slower. Start one rank per GPU with --device "
+                    "cuda",
+                    s, r, all[r].gpu, c->host[r]);
+        }
+    ses_free(all);
+    return ok;
+}
+
 bool ses_comm_gpu_open(ses_comm *c, ses_device *dev, ses_err *e)
 {
-    bool all_have = false;
+    bool all_have = false, shared = false;
     ses_comm_gpu *g = ses_alloc(sizeof *g, e);
     if (!g) return false;
     g->dev = dev;
     bool found = dev->mem->streams && ses_nccl_load(&g->nccl, NULL);
     c->gpu = g;
     bool ok = versions_equal(c, found ? g->nccl.version : 0, &all_have, e);
-    if (ok && all_have) ok = connect_gpus(c, g, e);
-    if (!ok || !all_have) ses_comm_gpu_close(c, !ok);
+    ok = ok && (!all_have || shares_gpu(c, dev, &shared, e));
+    bool by_nccl = ok && all_have && !shared;
+    if (by_nccl) ok = connect_gpus(c, g, e);
+    if (!ok || !by_nccl) ses_comm_gpu_close(c, !ok);
     return ok;
 }
 

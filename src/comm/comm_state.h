@@ -53,7 +53,8 @@ bool ses_staging_exchange(ses_comm *c, ses_device *dev, const ses_comm_block *se
 /* Uploads what queued exchanges received (ok), and forgets them. */
 void ses_staging_finish(ses_comm *c, bool ok);
 
-/* NCCL. All ranks call open; it leaves c->gpu NULL, with a notice, if a rank has no NCCL. */
+/* NCCL. All ranks call open; it leaves c->gpu NULL, with a notice, if a rank has no NCCL or two ranks share a
+ * GPU. */
 bool ses_comm_gpu_open(ses_comm *c, ses_device *dev, ses_err *e);
 bool ses_comm_gpu_has(const ses_comm *c, const ses_device *dev);
 bool ses_comm_gpu_exchange(ses_comm *c, const ses_comm_block *send, const ses_comm_block *recv, bool queued,

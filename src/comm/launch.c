@@ -257,3 +257,17 @@ bool ses_nodelist_at(const char *list, int i, char *host, size_t size)
     }
     return false;
 }
+
+void ses_launch_nccl_host(const char *host, char out[SES_HOST_SIZE])
+{
+    const char *id = getenv("NCCL_HOSTID");
+    char boot[64] = "";
+    FILE *f = id && *id ? NULL : fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (f && !fgets(boot, sizeof boot, f)) *boot = 0;
+    if (f) fclose(f);
+    boot[strcspn(boot, "\n")] = 0;
+    if (id && *id)
+        snprintf(out, SES_HOST_SIZE, "id %.200s", id);
+    else
+        snprintf(out, SES_HOST_SIZE, "host %.150s %s", host, boot);
+}

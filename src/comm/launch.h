@@ -1,6 +1,6 @@
 /* The environment of a rank, as mpirun, srun and torchrun set it.
  *
- * The variables are read by ses_launch_read alone; docs/SCALE.md lists them. */
+ * The variables are read by the functions of this file alone; docs/SCALE.md lists them. */
 #ifndef SES_COMM_LAUNCH_H
 #define SES_COMM_LAUNCH_H
 
@@ -23,6 +23,10 @@ typedef const char *ses_env_fn(void *ctx, const char *name);
 
 /* transport: of ses_comm_options. env NULL: the environment of the process. */
 bool ses_launch_read(ses_launch *l, const char *transport, ses_env_fn *env, void *ctx, ses_err *e);
+
+/* The machine as NCCL identifies it: the variable NCCL_HOSTID, else the name `host` of the machine and the id
+ * of its boot. Only processes of one machine have the same text. */
+void ses_launch_nccl_host(const char *host, char out[SES_HOST_SIZE]);
 
 /* Host i (0: the first) of a node list of Slurm, "node[01-04,7],login". False: the list is shorter or
  * malformed, or the name does not fit. */

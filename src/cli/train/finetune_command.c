@@ -170,7 +170,7 @@ static bool run_ranks(ses_call *c, const ses_finetune_args *a, ses_comm *comm, b
     *stopped = false;
     bool ok = set_options(a, comm, &monitor, &o, &text, e) && ses_finetune_sets_open(&sets, a, &o, e);
     ses_device *dev = ok ? ses_device_open(ses_rank_device(comm, a->compute.device, device), &d, e) : NULL;
-    ok = ses_rank_args_open(comm, dev, e) && run(c, a, &o, dev, part, stopped, e);
+    ok = ses_rank_args_open(comm, dev, c->quiet, e) && run(c, a, &o, dev, part, stopped, e);
     if (comm) ok = ses_rank_args_leave(comm, ok && !*stopped, e); /* before the device it may use */
     ses_device_free(dev);
     ses_command_text_free(&text);

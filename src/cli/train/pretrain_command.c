@@ -166,7 +166,7 @@ bool ses_pretrain_command(ses_call *c, ses_err *e)
     ses_device_options o = ses_rank_device_options(comm, &s.a->compute);
     bool ok = set_options(&s, comm, &text, e);
     ses_device *dev = ok ? ses_device_open(ses_rank_device(comm, s.a->compute.device, device), &o, e) : NULL;
-    ok = ses_rank_args_open(comm, dev, e) && pretrain(&s, dev, e);
+    ok = ses_rank_args_open(comm, dev, c->quiet, e) && pretrain(&s, dev, e);
     ok = ses_rank_args_leave(comm, ok, e);
     ses_device_free(dev);
     ses_command_text_free(&text);

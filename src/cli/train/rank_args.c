@@ -90,9 +90,12 @@ const char *ses_rank_device(const ses_comm *c, const char *device, char buf[32])
     return buf;
 }
 
-bool ses_rank_args_open(ses_comm *c, ses_device *dev, ses_err *e)
+bool ses_rank_args_open(ses_comm *c, ses_device *dev, bool quiet, ses_err *e)
 {
-    return ses_comm_all_ok(c, dev != NULL, e) && ses_comm_attach_device(c, dev, e);
+    if (!ses_comm_all_ok(c, dev != NULL, e) || !ses_comm_attach_device(c, dev, e)) return false;
+    const char *notice = ses_comm_device_notice(c);
+    if (*notice && !quiet && !ses_comm_rank(c)) fprintf(stderr, "%s\n", notice);
+    return true;
 }
 
 /* All ranks exit with the code of a signal that one of them received. */

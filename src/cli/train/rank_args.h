@@ -35,8 +35,9 @@ bool ses_rank_args_leave(ses_comm *c, bool ok, ses_err *e);
 /* Whether the launcher has started this process as a rank other than 0. */
 bool ses_rank_is_other(void);
 
-/* Fails on all ranks if dev is NULL on one of them, with e there; attaches it. */
-bool ses_rank_args_open(ses_comm *c, ses_device *dev, ses_err *e);
+/* Fails on all ranks if dev is NULL on one of them, with e there; attaches it. Unless quiet, rank 0 prints
+ * the notice of ses_comm_device_notice on stderr. */
+bool ses_rank_args_open(ses_comm *c, ses_device *dev, bool quiet, ses_err *e);
 
 /* Threads of this rank if --threads is not given: the ranks of a machine share its cores, unless the launcher
  * has bound them to cores. */
