@@ -258,6 +258,39 @@ static void test_reduce(void)
     CHECK(near(ses_k_sum_squares_ref(&x, huge, 2) / 2e60, 1));
 }
 
+/* The loss and both slopes of a row that copies its input token with probability D = sigmoid(a), against
+ * their definitions in extended precision: relatively, also of predictions that are nearly certain. */
+static void test_copy(void)
+{
+    static const ses_real as[] = { -30, -5, -0.7f, 0, 0.3f, 2, 12, 60 },
+                          nlls[] = { 0, 1e-7f, 1e-4f, 0.02f, 0.7f, 9, 80, 200 };
+    const int32_t input[] = { 3, 3, 3 }, label[] = { 3, 5, SES_IGNORE_INDEX };
+    const ses_real dloss = 2, loss[] = { 0, 0.25f };
+    for (size_t i = 0; i < SES_LEN(as); i++)
+        for (size_t k = 0; k < SES_LEN(nlls); k++) {
+            long double D = 1 / (1 + expl(-(long double)as[i])), draw = 1 / (1 + expl((long double)as[i])),
+                        p = expl(-(long double)nlls[k]), all = D + draw * p;
+            ses_real row[] = { nlls[k], nlls[k], 7 }, weight[3], a[] = { as[i], as[i], as[i] }, da[3];
+            ses_k_copy_rows_ref(&x, row, weight, a, input, label, 3);
+            long double sure = draw * -expm1l(-(long double)nlls[k]),
+                        want = sure < 0.5L ? -log1pl(-sure) : -logl(all);
+            CHECK_MSG(fabsl(row[0] - want) <= 1e-6L * want, "a %g nll %g: loss %.9g, not %.9Lg",
+                      (double)as[i], (double)nlls[k], (double)row[0], want);
+            CHECK(near(row[1], (double)(nlls[k] - logl(draw))) && row[2] == 0);
+            ses_k_copy_bwd_ref(&x, store(da), weight, &dloss, loss, a, input, label, 3);
+            want = D * draw * expm1l(-(long double)nlls[k]) / all * 0.5L; /* d/da -log p(label) */
+            CHECK_MSG(fabsl(da[0] - want) <= 1e-6L * fabsl(want), "a %g nll %g: slope %.9g, not %.9Lg",
+                      (double)as[i], (double)nlls[k], (double)da[0], want);
+            CHECK_MSG(fabsl(da[1] - D / 2) <= 1e-6L * D, "a %g: %.9g", (double)as[i], (double)da[1]);
+            CHECK(da[2] == 0 && weight[1] == 1 && weight[2] == 0);
+            CHECK(fabsl(weight[0] - draw * p / all) <= 1e-6L);
+        }
+    ses_real row[] = { 0.5f }, weight[1], a[] = { 0.3f };
+    ses_k_copy_rows_ref(&x, row, weight, a, input, label, 1);
+    ses_k_copy_bwd_ref(&x, (ses_dst){ NULL, false }, weight, &dloss, loss, a, input, label, 1);
+    CHECK(weight[0] > 0 && weight[0] < 0.5f); /* the weight is needed without a gradient of a, too */
+}
+
 /* Two steps with a constant gradient: both moments, bias-corrected, are the gradient and its square. */
 static void test_adamw(void)
 {
@@ -287,6 +320,7 @@ int main(void)
     test_pool();
     test_xent();
     test_xent_seg();
+    test_copy();
     test_targets();
     test_bf16();
     test_reduce();

@@ -9,7 +9,8 @@ enum { CHUNK = 4 << 20, GPU_CHUNK = 256 << 20 }; /* logits per chunk */
 /* maximum number of logits kept for backward */
 static const int64_t MAX_KEPT = 16 << 20, GPU_MAX_KEPT = INT64_C(1) << 31;
 enum { GPU_ROW = 64 }; /* alignment of rows of logits on a GPU */
-/* saved: see cross_entropy.c; log-sum-exp and loss of each row, and weight with a copy mechanism; logits */
+/* saved: see cross_entropy.c; log-sum-exp and loss of each row, and with a copy mechanism -log softmax, which
+ * backward replaces by the row's weight; logits */
 enum { LOSS, ROWS, LOGITS };
 
 static bool on_host(const ses_node *n) { return ses_tape_device(n->tape)->is_host; }
@@ -122,10 +123,10 @@ void ses_linear_loss_backward(const ses_node *n)
     if (!chunk) return;
     ses_dst dx = ses_grad(n, 0), dw = ses_grad(n, 1);
     ses_dst db = ses_grad_zeroed(n, 2);
-    const ses_real *weight = copies(n) ? n->saved[ROWS] + 2 * all : NULL;
+    ses_real *weight = copies(n) ? n->saved[ROWS] + 2 * all : NULL;
     if (weight)
-        n->k->copy_bwd(n->exec, ses_grad(n, SES_LINEAR_LOSS_COPY), n->out->grad, n->saved[LOSS], weight,
-                       n->in[SES_LINEAR_LOSS_COPY]->f, label, all);
+        n->k->copy_bwd(n->exec, ses_grad(n, SES_LINEAR_LOSS_COPY), weight, n->out->grad, n->saved[LOSS],
+                       n->in[SES_LINEAR_LOSS_COPY]->f, n->in[SES_LINEAR_LOSS_TOKENS]->i, label, all);
     for (int64_t from = 0; from < all; from += step) {
         int64_t rows = from + step < all ? step : all - from;
         if (kept)

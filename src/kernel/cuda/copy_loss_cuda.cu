@@ -12,28 +12,31 @@ __device__ static inline float copied_loss(float a, float nll)
 }
 
 template <class T>
-static void copy_rows(ses_exec *x, ses_real *row_loss, ses_real *weight, const ses_real *a,
-                      const int32_t *input, const int32_t *label, int64_t rows)
+static void copy_rows(ses_exec *x, ses_real *row_loss, ses_real *nll, const ses_real *a, const int32_t *input,
+                      const int32_t *label, int64_t rows)
 {
     const T *from = elems<T>(a);
     for_each(x, rows, [=] __device__(int64_t r) {
-        float nll = row_loss[r], v = to_float(from[r]);
+        float n = row_loss[r], v = to_float(from[r]);
         bool labeled = label[r] != SES_IGNORE_INDEX, copied = labeled && input[r] == label[r];
-        weight[r] = copied ? sigmoid(-nll - v) : (float)labeled;
-        row_loss[r] = copied ? copied_loss(v, nll) : labeled ? nll + softplus(v) : 0;
+        nll[r] = n;
+        row_loss[r] = copied ? copied_loss(v, n) : labeled ? n + softplus(v) : 0;
     });
 }
 
 template <class T>
-static void copy_bwd(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *loss,
-                     const ses_real *weight, const ses_real *a, const int32_t *label, int64_t rows)
+static void copy_bwd(ses_exec *x, ses_dst da, ses_real *weight, const ses_real *dloss, const ses_real *loss,
+                     const ses_real *a, const int32_t *input, const int32_t *label, int64_t rows)
 {
     dst<T> to = dst_of<T>(da);
     const T *from = elems<T>(a);
-    if (!da.data) return;
+    bool stores = da.data != NULL;
     for_each(x, rows, [=] __device__(int64_t r) {
-        float d = (weight[r] - sigmoid(-to_float(from[r]))) * loss[1] * dloss[0];
-        store(to, r, label[r] == SES_IGNORE_INDEX ? 0 : d);
+        float n = weight[r], v = to_float(from[r]);
+        bool labeled = label[r] != SES_IGNORE_INDEX, copied = labeled && input[r] == label[r];
+        float d = copied ? sigmoid(-v) * sigmoid(v + n) * expm1f(-n) : sigmoid(v);
+        weight[r] = copied ? sigmoid(-n - v) : (float)labeled;
+        if (stores) store(to, r, labeled ? d * loss[1] * dloss[0] : 0);
     });
 }
 
