@@ -46,6 +46,23 @@ cut -f1 "$tmp/dev.tsv" | sed 1d | head -20 >"$tmp/texts"
 "$sesame" text-classification --model "$tmp/int8" --json --threads 2 <"$tmp/texts" | head -1 >"$tmp/among"
 ok "int8: batch of one and of many" cmp -s "$tmp/alone" "$tmp/among"
 
+# Nor do they change a byte of the output: weights of several pieces, in both layouts.
+for model in sesame-small sesame-gpt; do
+    "$sesame" convert $model "$tmp/whole" --dtype f32 --overwrite -q
+    for dtype in int8 f16; do
+        for threads in 1 2 5; do
+            rm -rf "$tmp/by$threads"
+            ok "quantize $model on $threads threads" exits 0 "$sesame" quantize "$tmp/whole" "$tmp/by$threads" --dtype $dtype \
+                --embeddings $([ $dtype = int8 ] && echo int8 || echo f16) --threads $threads
+            sed "s/by$threads//" "$tmp/out" >"$tmp/said$threads"
+        done
+        for threads in 2 5; do
+            ok "$model, $dtype: the same bytes on $threads threads" diff -r "$tmp/by1" "$tmp/by$threads"
+            ok "$model, $dtype: the same report on $threads threads" cmp -s "$tmp/said1" "$tmp/said$threads"
+        done
+    done
+done
+
 # f16 weights converted back to f32 give identical results.
 ok "f16 as f32" exits 0 "$sesame" convert "$tmp/f16" "$tmp/f16-wide" --dtype f32
 for at in f16 f16-wide; do "$sesame" predict "$tmp/$at" "$tmp/dev.tsv" --task classify >"$tmp/said-$at"; done

@@ -354,13 +354,16 @@ typedef struct ses_param_source {
     const float *scale; /* SES_I8: scale of each output */
     ses_weight_layout layout;
 } ses_param_source;
-/* Bytes [offset, offset + bytes) of the parameter in the file's dtype; source: a ses_param_source. */
+/* Bytes [offset, offset + bytes) of the parameter in the file's dtype; source: a ses_param_source. Uses the
+ * threads of a CPU. */
 bool ses_param_read(void *source, void *out, size_t offset, size_t bytes, ses_err *e);
 /* How ses_model_save stores the parameter. Scales are allocated in mem. */
 bool ses_param_source_init(ses_param_source *s, const ses_model *m, const ses_param *p,
                            const ses_save_options *o, ses_arena *mem, ses_err *e);
-/* The scale of element i; 1 without scales. */
-float ses_param_source_scale(const ses_param_source *s, size_t i);
+/* Elements at .. at + n - 1 in the file's dtype, on this thread; n <= SES_PARAM_PIECE. scale: with s->scale,
+ * the scale of each of them, [n]. */
+enum { SES_PARAM_PIECE = 2048 };
+bool ses_param_convert(const ses_param_source *s, void *out, float *scale, size_t at, size_t n, ses_err *e);
 
 /* class_match.c: the error for a missing tensor, with the classes that the checkpoint supports. */
 bool ses_model_missing_tensor(const ses_model *m, const char *tensor, const char *shape, ses_err *e);

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
+#include "base/thread_pool.h"
 #include "io/safetensors_impl.h"
 #include "model/adapter/adapter_impl.h"
 #include "op/op.h"
@@ -10,22 +11,21 @@
 #include "tensor/pack.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The output of a dense layer that element i of its weight belongs to. */
-static size_t output_of(const ses_tensor *t, ses_weight_layout layout, size_t i)
-{
-    size_t cols = (size_t)ses_weight_dim(t, 1);
-    return layout == SES_OUT_IN ? i / cols : i % cols;
-}
+enum { PIECE = SES_PARAM_PIECE };
 
-static void to_multiples(const ses_param_source *s, ses_real *x, size_t at, size_t n)
+/* The threads that convert values; NULL: the device downloads them for one. */
+static ses_thread_pool *pool_of(const ses_device *d) { return d->is_host ? d->exec.pool : NULL; }
+
+/* The scale of each element from `at` on: of its output of the dense layer. */
+static void put_scales(const ses_param_source *s, float *scale, size_t at, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        float scale = s->scale[output_of(s->t, s->layout, at + i)];
-        x[i] = scale > 0 ? (ses_real)rint(x[i] / (ses_real)scale) : 0;
-    }
+    size_t cols = (size_t)ses_weight_dim(s->t, 1), row = at / cols, col = at % cols;
+    for (size_t i = 0; i < n; row++, col = 0)
+        for (; col < cols && i < n; col++, i++) scale[i] = s->scale[s->layout == SES_OUT_IN ? row : col];
 }
 
 /* Storage dtype of parameter p. SES_I8 stores heads and (unless requested) embeddings in 16 bits, vectors in
@@ -38,21 +38,48 @@ static ses_dtype stored_as(const ses_param *p, const ses_save_options *o)
     return ses_rank(p->tensor) > 1 ? SES_F16 : SES_F32;
 }
 
+bool ses_param_convert(const ses_param_source *s, void *out, float *scale, size_t at, size_t n, ses_err *e)
+{
+    ses_real piece[PIECE];
+    s->dev->mem->download(s->dev, piece, ses_master_data(s->t) + at, n * sizeof *piece);
+    if (s->scale) put_scales(s, scale, at, n);
+    for (size_t i = 0; s->scale && i < n; i++)
+        piece[i] = scale[i] > 0 ? (ses_real)rint(piece[i] / (ses_real)scale[i]) : 0;
+    return ses_convert(out, s->dtype, piece, SES_REAL, n, e);
+}
+
+typedef struct reading {
+    const ses_param_source *s;
+    char *out;
+    size_t begin, end; /* elements */
+    atomic_bool failed;
+} reading;
+
+static bool read_piece(const reading *r, int64_t i, ses_err *e)
+{
+    float scale[PIECE];
+    size_t at = r->begin + (size_t)i * PIECE, n = r->end - at < PIECE ? r->end - at : PIECE;
+    return ses_param_convert(r->s, r->out + (at - r->begin) * ses_dtype_size(r->s->dtype), scale, at, n, e);
+}
+
+static void try_piece(void *ctx, int64_t i, void *scratch)
+{
+    reading *r = ctx;
+    (void)scratch;
+    if (!read_piece(r, i, NULL)) atomic_store(&r->failed, true);
+}
+
 /* Bytes [offset, offset + bytes) of the parameter in the file's dtype. */
 bool ses_param_read(void *ctx, void *out, size_t offset, size_t bytes, ses_err *e)
 {
-    enum { PIECE = 2048 };
     const ses_param_source *s = ctx;
-    ses_real piece[PIECE];
-    size_t size = ses_dtype_size(s->dtype), at = offset / size, end = (offset + bytes) / size;
-    for (char *to = out; at < end;) {
-        size_t n = end - at < PIECE ? end - at : PIECE;
-        s->dev->mem->download(s->dev, piece, ses_master_data(s->t) + at, n * sizeof *piece);
-        if (s->scale) to_multiples(s, piece, at, n);
-        if (!ses_convert(to, s->dtype, piece, SES_REAL, n, e)) return false;
-        to += n * size;
-        at += n;
-    }
+    size_t size = ses_dtype_size(s->dtype), n = bytes / size;
+    reading r = { .s = s, .out = out, .begin = offset / size, .end = offset / size + n };
+    int64_t pieces = (int64_t)((n + PIECE - 1) / PIECE);
+    ses_parallel_for(pool_of(s->dev), pieces, try_piece, &r);
+    bool ok = !atomic_load(&r.failed);
+    for (int64_t i = 0; !ok && i < pieces; i++) /* the error of the first one */
+        if (!read_piece(&r, i, e)) return false;
     return true;
 }
 
@@ -84,23 +111,55 @@ static bool save_adapter(const ses_model *m, const ses_safetensors_writer *w,
     return ok && ses_adapter_save_config(m, dir, o->overwrite, e);
 }
 
+/* Largest magnitudes of the outputs of a dense weight. A chunk is `outputs` of them, in the order of memory:
+ * rows or columns of [rows, cols]. */
+typedef struct magnitudes {
+    ses_device *dev;
+    const ses_tensor *t;
+    float *largest;
+    size_t rows, cols, outputs;
+    bool by_row;
+} magnitudes;
+
+/* Columns from .. to - 1 of row i; *largest is that of the row, or largest[j] that of column from + j. */
+static void add_magnitudes(const magnitudes *m, size_t i, size_t from, size_t to, float *largest)
+{
+    ses_real piece[PIECE];
+    for (size_t at = from; at < to; at += PIECE) {
+        size_t n = to - at < PIECE ? to - at : PIECE;
+        m->dev->mem->download(m->dev, piece, ses_master_data(m->t) + i * m->cols + at, n * sizeof *piece);
+        for (size_t j = 0; j < n; j++) {
+            float x = (float)fabs((double)piece[j]), *of = m->by_row ? largest : &largest[at - from + j];
+            if (!(x <= *of)) *of = x;
+        }
+    }
+}
+
+static void magnitudes_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    const magnitudes *m = ctx;
+    (void)scratch;
+    size_t all = m->by_row ? m->rows : m->cols, from = (size_t)chunk * m->outputs,
+           to = all - from < m->outputs ? all : from + m->outputs;
+    for (size_t i = m->by_row ? from : 0; i < (m->by_row ? to : m->rows); i++)
+        add_magnitudes(m, i, m->by_row ? 0 : from, m->by_row ? m->cols : to,
+                       m->largest + (m->by_row ? i : from));
+}
+
 /* Largest magnitude of each output's weights / 127. */
 static const float *scales(const ses_model *m, const ses_param *p, ses_arena *mem, ses_err *e)
 {
-    enum { PIECE = 2048 };
-    ses_real piece[PIECE];
+    enum { ROWS = 16, COLUMNS = 256 };
     const ses_tensor *t = p->tensor;
-    size_t count = (size_t)ses_count(t), outputs = (size_t)ses_weight_dim(t, p->layout == SES_IN_OUT);
-    float *scale = ses_arena_array(mem, outputs, sizeof *scale, e);
-    for (size_t at = 0; scale && at < count; at += PIECE) {
-        size_t n = count - at < PIECE ? count - at : PIECE;
-        m->dev->mem->download(m->dev, piece, ses_master_data(t) + at, n * sizeof *piece);
-        for (size_t i = 0; i < n; i++) {
-            float *largest = &scale[output_of(t, p->layout, at + i)], x = (float)fabs((double)piece[i]);
-            if (!(x <= *largest)) *largest = x;
-        }
-    }
-    for (size_t i = 0; scale && i < outputs; i++) scale[i] /= 127;
+    bool by_row = p->layout == SES_OUT_IN;
+    size_t rows = (size_t)ses_weight_dim(t, 0), cols = (size_t)ses_weight_dim(t, 1), n = by_row ? rows : cols;
+    float *scale = ses_arena_array(mem, n, sizeof *scale, e);
+    if (!scale) return NULL;
+    magnitudes a = {
+        m->dev, t, scale, rows, cols, by_row ? ROWS : m->dev->is_host ? COLUMNS : PIECE, by_row
+    };
+    ses_parallel_for(pool_of(m->dev), (int64_t)((n + a.outputs - 1) / a.outputs), magnitudes_chunk, &a);
+    for (size_t i = 0; i < n; i++) scale[i] /= 127;
     return scale;
 }
 
@@ -110,11 +169,6 @@ bool ses_param_source_init(ses_param_source *s, const ses_model *m, const ses_pa
     *s = (ses_param_source){ .dev = m->dev, .t = p->tensor, .dtype = stored_as(p, o), .layout = p->layout };
     if (s->dtype == SES_I8) s->scale = scales(m, p, mem, e);
     return s->dtype != SES_I8 || s->scale;
-}
-
-float ses_param_source_scale(const ses_param_source *s, size_t i)
-{
-    return s->scale ? s->scale[output_of(s->t, s->layout, i)] : 1;
 }
 
 static bool add_param(const ses_model *m, size_t i, const ses_save_options *o, ses_safetensors_writer *w,

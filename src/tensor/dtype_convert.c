@@ -113,6 +113,12 @@ static bool convert_fast(unsigned char *out, ses_dtype to, const unsigned char *
             h = ses_f32_to_f16(f);
             memcpy(out + 2 * i, &h, sizeof h);
         }
+    } else if (from == SES_F32 && to == SES_I8) {
+        for (size_t i = 0; i < n; i++) {
+            memcpy(&f, in + 4 * i, sizeof f);
+            if (!(f > INT8_MIN - 1 && f < INT8_MAX + 1)) return false; /* the other loop has the error */
+            out[i] = (unsigned char)(int)f;
+        }
     } else {
         return false;
     }

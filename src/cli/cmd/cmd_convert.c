@@ -6,6 +6,7 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "base/thread_pool.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/ui/show_values.h"
@@ -16,11 +17,13 @@
 #include "sesame/model.h"
 #include "sesame/safetensors.h"
 #include "sesame/sentence.h"
+#include "tensor/device_impl.h"
 #include "text/legacy/legacy_files.h"
 #include "text/tokenizer_files.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -110,33 +113,60 @@ typedef struct convert_job {
 
 /* ---- rounding ---- */
 
-/* Checks that the values fit the new type and accumulates the rounding error. The tensor is on the CPU. */
-static bool check_tensor(convert_job *j, ses_param_source *from, const char *name, ses_err *e)
+/* A tensor in pieces of SES_PARAM_PIECE elements. */
+typedef struct tensor_check {
+    const ses_param_source *from;
+    pthread_mutex_t lock;    /* held while adding the results of a piece */
+    rounding_error rounding; /* sum of the pieces */
+    int64_t lost;            /* values out of range */
+    double max_lost;
+    ses_err error;
+} tensor_check;
+
+static void add_piece(tensor_check *t, const tensor_check *piece)
 {
-    enum { PIECE = 1024 };
+    pthread_mutex_lock(&t->lock);
+    t->rounding.error = fmax(t->rounding.error, piece->rounding.error);
+    t->rounding.zeros += piece->rounding.zeros;
+    t->lost += piece->lost;
+    t->max_lost = fmax(t->max_lost, piece->max_lost);
+    if (piece->error.code) t->error = piece->error;
+    pthread_mutex_unlock(&t->lock);
+}
+
+static void check_piece(void *ctx, int64_t i, void *scratch)
+{
+    enum { PIECE = SES_PARAM_PIECE };
+    tensor_check *t = ctx, p = { 0 };
+    (void)scratch;
     uint64_t converted[PIECE]; /* large enough for any dtype */
-    float back[PIECE];
-    size_t count = (size_t)ses_count(from->t), size = ses_dtype_size(from->dtype);
-    int64_t lost = 0;
-    double max_lost = 0;
-    for (size_t at = 0; at < count; at += PIECE) {
-        size_t n = count - at < PIECE ? count - at : PIECE;
-        const float *x = from->t->f + at;
-        if (!ses_param_read(from, converted, at * size, n * size, e) ||
-            !ses_convert(back, SES_F32, converted, from->dtype, n, e))
-            return false;
-        for (size_t i = 0; i < n; i++) {
-            back[i] *= ses_param_source_scale(from, at + i);
-            if (isinf(back[i])) lost++, max_lost = fmax(max_lost, fabs((double)x[i]));
-            j->rounding.zeros += back[i] == 0 && x[i] != 0;
-            j->rounding.error =
-                fmax(j->rounding.error, isinf(back[i]) ? 0 : fabs((double)back[i] - (double)x[i]));
-        }
+    float back[PIECE], scale[PIECE];
+    size_t at = (size_t)i * PIECE, left = (size_t)ses_count(t->from->t) - at, n = left < PIECE ? left : PIECE;
+    const float *x = t->from->t->f + at;
+    bool ok = ses_param_convert(t->from, converted, scale, at, n, &p.error) &&
+              ses_convert(back, SES_F32, converted, t->from->dtype, n, &p.error);
+    for (size_t k = 0; ok && k < n; k++) {
+        if (t->from->scale) back[k] *= scale[k];
+        if (isinf(back[k])) p.lost++, p.max_lost = fmax(p.max_lost, fabs((double)x[k]));
+        p.rounding.zeros += back[k] == 0 && x[k] != 0;
+        p.rounding.error = fmax(p.rounding.error, isinf(back[k]) ? 0 : fabs((double)back[k] - (double)x[k]));
     }
-    if (!lost) return true;
+    add_piece(t, &p);
+}
+
+/* Checks that the values fit the new type and accumulates the rounding error. The tensor is on the CPU. */
+static bool check_tensor(convert_job *j, const ses_param_source *from, const char *name, ses_err *e)
+{
+    tensor_check t = { .from = from, .lock = PTHREAD_MUTEX_INITIALIZER };
+    int64_t pieces = (ses_count(from->t) + SES_PARAM_PIECE - 1) / SES_PARAM_PIECE;
+    ses_parallel_for(from->dev->exec.pool, pieces, check_piece, &t);
+    j->rounding.zeros += t.rounding.zeros;
+    j->rounding.error = fmax(j->rounding.error, t.rounding.error);
+    if (t.error.code) return ses_fail(e, t.error.code, "%s", t.error.msg);
+    if (!t.lost) return true;
     return ses_fail(e, SES_EARG,
                     "%s: tensor \"%s\": %" PRId64 " values up to %.4g exceed the range of %s; use bf16",
-                    j->in.dir, name, lost, max_lost, ses_dtype_name(from->dtype));
+                    j->in.dir, name, t.lost, t.max_lost, ses_dtype_name(from->dtype));
 }
 
 /* Checks the modules of a sentence encoder after the model. */
@@ -386,7 +416,8 @@ static bool store_rule(const convert_job *j, const char *rule, ses_err *e)
 /* o: of quantize; NULL: none. */
 static bool run_job(ses_call *c, const args *a, const ses_convert_options *o, ses_err *e)
 {
-    ses_device *dev = ses_device_open("cpu", NULL, e);
+    ses_device_options d = { .threads = o ? o->threads : 0 };
+    ses_device *dev = ses_device_open("cpu", &d, e);
     convert_job j = {
         .in.dir = a->adapter ? a->adapter : c->operands[0],
         .open = { .dev = dev,

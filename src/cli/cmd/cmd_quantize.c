@@ -129,6 +129,7 @@ static bool run(ses_call *c, ses_err *e)
     ses_convert_options to = { .dtype = o.dtype,
                                .embedding_dtype = a->embeddings ? SES_I8 : SES_F16,
                                .overwrite = a->overwrite,
+                               .threads = ses_compute_threads(&a->tune.compute),
                                .json = a->tune.compute.json };
     if (o.dtype == SES_F32) return ses_fail(e, SES_EUSAGE, "--dtype must be int8, f16 or bf16");
     if (a->embeddings && o.dtype != SES_I8)

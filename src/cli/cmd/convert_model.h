@@ -16,6 +16,7 @@ typedef struct ses_quantize_scores {
 typedef struct ses_convert_options {
     ses_dtype dtype, embedding_dtype; /* embedding_dtype: for I8 only */
     bool overwrite, json;
+    int threads;                /* 0: one per core */
     ses_quantize_scores scores; /* for the JSON summary */
     double sparse;              /* share of the blocks of four inputs that become zero; 0: none */
     /* NULL, or called before the output gets its name, with its folder: fills the scores, or fails, so that
