@@ -51,7 +51,28 @@ for wrong in 0x8 1x 1x2x3 3++4 3+ x 8x99999999; do
     gives 2 "$sesame" bench model --model "$model" --load $wrong
     has err "load $wrong: expected COUNTxLENGTH such as 8x128"
 done
+for options in "--model $model" '--load 1x8' --train --recompute --also-dense; do
+    # shellcheck disable=SC2086  # several options
+    gives 2 "$sesame" bench generate $options
+    has err "${options%% *} applies to bench model, as in .sesame bench model --model DIR --load 8x128.; bench generate has"
+done
+gives 2 "$sesame" bench serve --model "$model" --load 1x8
+has err '--load applies to bench model'
 gives 3 "$sesame" bench model --model "$tmp/nowhere" --load 1x8
 gives 3 "$sesame" bench model --model "$model" --load 1x4000
 has err '1x4000: '
+
+# Every class: passes and training steps on invented ids and labels of all its heads.
+trained=0
+for folder in "$here"/tests/golden/*; do
+    gives 0 "$sesame" bench model --model "$folder" --load 2x6 --turns --quick --threads 1 --quiet </dev/null
+    "$sesame" bench model --model "$folder" --load 2x6 --train --turns --quick --threads 1 --quiet </dev/null \
+        >"$tmp/out" 2>"$tmp/err"
+    case $? in
+    0) trained=$((trained + 1)) ;;
+    2) has err ' has no loss: --train needs a class with a head$' ;;
+    *) fail "$folder: $(cat "$tmp/err")" ;;
+    esac
+done
+if [ $trained -ge 130 ]; then pass; else fail "only $trained classes are trained"; fi
 counted

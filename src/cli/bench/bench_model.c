@@ -1,6 +1,7 @@
 /* bench model: forward passes and training steps of whole models. */
 #include "base/alloc.h"
 #include "bench.h"
+#include "bench_batch.h"
 #include "cli/ui/text_table.h"
 #include "op/op.h"
 #include "sesame/model.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VOCAB = 30522, GPT2_VOCAB = 50257, LABEL_EVERY = 7 /* one token of 7 has a label: about 15 % */ };
+enum { VOCAB = 30522, GPT2_VOCAB = 50257 };
 
 typedef struct size {
     const char *name;
@@ -78,8 +79,7 @@ typedef struct subject {
     ses_model *model;
     ses_tape *tape;
     ses_optim *optim; /* NULL: inference */
-    ses_batch batch;
-    int32_t *cu, *ids, *labels;
+    ses_bench_batch batch;
     ses_err error; /* set by a failed forward pass */
     bool recompute;
 } subject;
@@ -90,9 +90,7 @@ static void subject_free(subject *s)
     ses_tape_free(s->tape);
     ses_model_free(s->model);
     ses_json_free(s->config);
-    ses_free(s->cu);
-    ses_free(s->ids);
-    ses_free(s->labels);
+    ses_bench_batch_free(&s->batch);
 }
 
 static int64_t vocab_size(const size *z) { return z->vocab ? z->vocab : z->causal ? GPT2_VOCAB : VOCAB; }
@@ -150,47 +148,22 @@ static bool subject_open(subject *s, const ses_bench *b, ses_err *e)
     return subject_prepare(s, b->train, e);
 }
 
-/* Fills the offsets of the sequences; returns the number of tokens. cu NULL: only count. */
-static int64_t fill_offsets(const workload *l, int32_t *cu)
+static int64_t length_of(const workload *l, int64_t i) { return l->lengths ? l->lengths[i] : l->len; }
+
+static int64_t token_count(const workload *l)
 {
     int64_t T = 0;
-    for (int64_t i = 0; i < l->seqs; i++) {
-        if (cu) cu[i] = (int32_t)T;
-        T += l->lengths ? l->lengths[i] : l->len;
-    }
-    if (cu) cu[l->seqs] = (int32_t)T;
+    for (int64_t i = 0; i < l->seqs; i++) T += length_of(l, i);
     return T;
 }
 
-/* Labels per token, or per sequence for a classification head. */
-static void fill_labels(subject *s, int64_t seqs, int64_t T, bool causal)
+static bool fill_batch(subject *s, const workload *l, bool train, ses_err *e)
 {
-    const char *head = ses_model_head_name(s->model);
-    bool per_sequence = head && !strcmp(head, "classify");
-    int64_t n_labels = per_sequence ? ses_model_label_count(s->model) : 1;
-    for (int64_t i = 0; i < T; i++)
-        s->labels[i] = per_sequence                 ? i < seqs ? (int32_t)(i % n_labels) : SES_IGNORE_INDEX
-                       : i % LABEL_EVERY && !causal ? SES_IGNORE_INDEX
-                                                    : s->ids[i];
-}
-
-static bool fill_batch(subject *s, const workload *l, bool causal, bool train, ses_err *e)
-{
-    int64_t T = fill_offsets(l, NULL), vocab = ses_model_vocab_size(s->model);
-    ses_free(s->cu);
-    ses_free(s->ids);
-    ses_free(s->labels);
-    s->cu = ses_alloc_array((size_t)l->seqs + 1, sizeof *s->cu, e);
-    s->ids = ses_alloc_array((size_t)T, sizeof *s->ids, e);
-    s->labels = ses_alloc_array((size_t)T, sizeof *s->labels, e);
-    if (!s->cu || !s->ids || !s->labels) return false;
-    fill_offsets(l, s->cu);
-    for (int64_t i = 0; i < T; i++) s->ids[i] = (int32_t)(i * 7919 % vocab);
-    fill_labels(s, l->seqs, T, causal);
-    s->batch = (ses_batch){
-        .seqs = l->seqs, .tokens = T, .cu_seqlens = s->cu, .ids = s->ids, .labels = train ? s->labels : NULL
-    };
-    return true;
+    int64_t *length = ses_alloc_array((size_t)l->seqs, sizeof *length, e);
+    for (int64_t i = 0; length && i < l->seqs; i++) length[i] = length_of(l, i);
+    bool ok = length && ses_bench_batch_fill(&s->batch, s->model, length, l->seqs, train, e);
+    ses_free(length);
+    return ok;
 }
 
 /* A GPU runs asynchronously: reading a value waits until all work is done. */
@@ -206,7 +179,7 @@ static void run_forward(void *ctx, int64_t call)
     ses_outputs out;
     (void)call;
     ses_tape_reset(s->tape, NULL);
-    if (ses_model_forward(s->model, s->tape, &s->batch, &(ses_output_request){ .logits = true }, &out,
+    if (ses_model_forward(s->model, s->tape, &s->batch.batch, &(ses_output_request){ .logits = true }, &out,
                           &s->error))
         synchronize(s->dev, out.item[0].tensor);
 }
@@ -219,7 +192,13 @@ static void run_step(void *ctx, int64_t call)
     o.recompute = s->recompute;
     ses_tape_reset(s->tape, &o);
     ses_store_zero_grad(ses_model_store(s->model));
-    if (!ses_model_forward(s->model, s->tape, &s->batch, &(ses_output_request){ 0 }, &out, &s->error)) return;
+    if (!ses_model_forward(s->model, s->tape, &s->batch.batch, &(ses_output_request){ 0 }, &out, &s->error))
+        return;
+    if (!out.loss) {
+        ses_fail(&s->error, SES_EUSAGE, "%s has no loss: --train needs a class with a head",
+                 ses_model_class_name(s->model));
+        return;
+    }
     ses_backward(s->tape, out.loss);
     ses_optim_step(s->optim, -1, 1);
     synchronize(s->dev, out.loss);
@@ -229,13 +208,13 @@ static void run_step(void *ctx, int64_t call)
  * pass. In masked-LM training the last layer computes only the labeled rows. */
 static double flops(const size *z, const workload *l, bool train)
 {
-    double T = (double)fill_offsets(l, NULL), C = (double)z->hidden, L = (double)z->layers, pairs = 0;
+    double T = (double)token_count(l), C = (double)z->hidden, L = (double)z->layers, pairs = 0;
     for (int64_t i = 0; i < l->seqs; i++) {
-        double len = (double)(l->lengths ? l->lengths[i] : l->len);
+        double len = (double)length_of(l, i);
         pairs += len * len;
     }
-    double rows = z->causal ? T : ceil(T / LABEL_EVERY), last_rows = train ? rows : T, layer = 12 * C * C,
-           keys = 2 * C * C;
+    double rows = z->causal ? T : ceil(T / SES_BENCH_LABEL_EVERY), last_rows = train ? rows : T,
+           layer = 12 * C * C, keys = 2 * C * C;
     double linear = 2 * (T * (L - 1) * layer + T * keys + last_rows * (layer - keys));
     double attention = 4 * pairs * C * (L - 1 + last_rows / T);
     double dense = z->causal ? 0 : C * C; /* before the decoder, or the pooler */
@@ -256,7 +235,7 @@ static bool put_row(const ses_bench *b, const subject *s, const size *z, const w
                     const char *bench, const char *shape, const char *tokens, double seconds,
                     ses_text_table *t, ses_err *e)
 {
-    double rate = (double)s->batch.tokens / seconds;
+    double rate = (double)s->batch.batch.tokens / seconds;
     double fraction = z->layers ? ses_bench_fraction(b, 1e-9 * flops(z, l, s->optim) / seconds) : -1;
     ses_text_table_cell(t, "%s", z->name);
     ses_text_table_cell(t, "%s", pass);
@@ -281,14 +260,14 @@ static bool measure(ses_bench *b, subject *s, size_t n, const size *z, const wor
     ses_bench_case timed[SES_LEN(passes)] = { 0 };
     char tokens[32], shape[48];
     if (l->lengths)
-        snprintf(tokens, sizeof tokens, "%" PRId64 " in %" PRId64, fill_offsets(l, NULL), l->seqs);
+        snprintf(tokens, sizeof tokens, "%" PRId64 " in %" PRId64, token_count(l), l->seqs);
     else
         snprintf(tokens, sizeof tokens, "%" PRId64 "x%" PRId64, l->seqs, l->len);
     snprintf(shape, sizeof shape, "%s%s%s", z->name, *z->name ? " " : "", tokens);
     for (size_t i = 0; i < n; i++) {
         timed[i] = (ses_bench_case){ .fn = train ? run_step : run_forward, .ctx = &s[i] };
         snprintf(timed[i].name, sizeof timed[i].name, "%s %s", train ? "model.train" : benches[i], shape);
-        if (!fill_batch(&s[i], l, z->causal, train, e)) return false;
+        if (!fill_batch(&s[i], l, train, e)) return false;
         for (int k = 0; k < 2; k++)
             timed[i].fn(&s[i], -1); /* packs the weights (on their second use) and touches the pages */
         if (s[i].error.code) return ses_fail(e, s[i].error.code, "%s: %s", shape, s[i].error.msg);

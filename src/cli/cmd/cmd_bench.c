@@ -32,7 +32,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, model),
       .value = "DIR",
       .is_model = true,
-      .help = "model: benchmark this folder instead of random weights" },
+      .help = "model: benchmark this folder instead of random weights; serve: serve it" },
     { .name = "load",
       .letter = 'l',
       .type = SES_OPT_LIST,
@@ -112,6 +112,35 @@ static bool run_kind(ses_bench *b, const ses_bench_kind *k, const args *a, ses_e
     return ses_bench_stopped() || run_on(b, k, all, a->compute.device, e);
 }
 
+static bool has_operand(const ses_call *c, const char *name)
+{
+    for (int i = 0; i < c->n_operands; i++)
+        if (!strcmp(c->operands[i], name)) return true;
+    return false;
+}
+
+/* The options of a model folder belong to `bench model`; --model alone also to `bench serve`. */
+static bool check_options(const args *a, const ses_call *c, ses_err *e)
+{
+    bool model = has_operand(c, "model"), serve = c->n_operands == 1 && has_operand(c, "serve");
+    const char *given = a->loads.n           ? "--load"
+                        : a->train           ? "--train"
+                        : a->also_dense      ? "--also-dense"
+                        : a->recompute       ? "--recompute"
+                        : a->model && !serve ? "--model"
+                                             : NULL;
+    if (given && !model)
+        return ses_fail(e, SES_EUSAGE,
+                        "%s applies to bench model, as in `sesame bench model --model DIR --load 8x128`; "
+                        "bench %s has models of its own",
+                        given, c->operands[0]);
+    if (model && (!a->model != !a->loads.n || (a->train && !a->model)))
+        return ses_fail(e, SES_EUSAGE, "--model and --load require each other; --train requires both");
+    if (a->also_dense && (!a->model || a->train))
+        return ses_fail(e, SES_EUSAGE, "--also-dense requires --model, without --train");
+    return !a->recompute || !a->model || a->train || ses_fail(e, SES_EUSAGE, "--recompute requires --train");
+}
+
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
@@ -123,15 +152,10 @@ static bool run(ses_call *c, ses_err *e)
     b.rounds_on_request = a->turns;
     b.recompute = a->recompute, b.also_dense = a->also_dense;
     b.serve = &a->serve;
-    bool serves = c->n_operands == 1 && !strcmp(c->operands[0], "serve");
-    if ((!a->model != !a->loads.n && !serves) || (a->train && !a->model))
-        return ses_fail(e, SES_EUSAGE, "--model and --load require each other; --train requires both");
-    if (a->also_dense && (!a->model || a->train))
-        return ses_fail(e, SES_EUSAGE, "--also-dense requires --model, without --train");
-    if (a->recompute && a->model && !a->train) return ses_fail(e, SES_EUSAGE, "--recompute requires --train");
     bool ok = true;
     for (int i = 0; i < c->n_operands; i++) /* check all names first */
         if (!find_kind(c->operands[i], e)) return false;
+    if (!check_options(a, c, e)) return false;
     struct sigaction once = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND }, before;
     sigaction(SIGINT, NULL, &before);
     if (before.sa_handler != SIG_IGN) sigaction(SIGINT, &once, NULL); /* a second Ctrl-C ends at once */
@@ -165,7 +189,9 @@ const ses_command ses_command_bench = {
         "The shape of a row is MxNxK. OpenBLAS and oneDNN, if installed, alternate with Sesame.\n\n"
         "ops: every op at the sizes of BERT-base, forward and backward.\n\n"
         "model: BERT in three sizes with random weights: latency, tokens per second, training steps; "
-        "with --model the model folder, on batches of random ids.\n\n"
+        "with --model the model folder, on batches of invented ids and labels; an encoder-decoder also "
+        "decodes "
+        "as many tokens as it encodes, which do not count.\n\n"
         "tokenizer: megabytes of text per second, ids and offsets.\n\n"
         "generate: one decoding step with a KV cache, at a short and at a long context.\n\n"
         "pipelines: texts and tokens per second from text to result, with a small BERT of random "
