@@ -54,10 +54,10 @@ done
 for options in "--model $model" '--load 1x8' --train --recompute --also-dense; do
     # shellcheck disable=SC2086  # several options
     gives 2 "$sesame" bench generate $options
-    has err "${options%% *} applies to bench model, as in .sesame bench model --model DIR --load 8x128.; bench generate has"
+    has err "${options%% *} applies to bench model, as in .sesame bench model --model DIR --load 8x128., not to bench generate\$"
 done
 gives 2 "$sesame" bench serve --model "$model" --load 1x8
-has err '--load applies to bench model'
+has err '--load applies to bench model, .*, not to bench serve$'
 gives 3 "$sesame" bench model --model "$tmp/nowhere" --load 1x8
 gives 3 "$sesame" bench model --model "$model" --load 1x4000
 has err '1x4000: '

@@ -131,8 +131,8 @@ static bool check_options(const args *a, const ses_call *c, ses_err *e)
                                              : NULL;
     if (given && !model)
         return ses_fail(e, SES_EUSAGE,
-                        "%s applies to bench model, as in `sesame bench model --model DIR --load 8x128`; "
-                        "bench %s has models of its own",
+                        "%s applies to bench model, as in `sesame bench model --model DIR --load 8x128`, "
+                        "not to bench %s",
                         given, c->operands[0]);
     if (model && (!a->model != !a->loads.n || (a->train && !a->model)))
         return ses_fail(e, SES_EUSAGE, "--model and --load require each other; --train requires both");
