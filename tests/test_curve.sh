@@ -191,6 +191,13 @@ ok "in percent" above "$(score score "$tmp/answers/cells/finetune,size=all,seed=
 ok "as they are" out_has "^finetune  *$(score score "$tmp/answers/cells/finetune,size=all,seed=42.json" | awk '{ printf "%.1f", $1 }')$"
 ok "the axis" sh -c "! grep -q 'x 100' '$tmp/answers/curve.svg'"
 
+# An interval of two noisy scores is wider than the scores can be.
+awk 'BEGIN { print "sentence\tlabel"; for (i = 0; i < 64; i++) { k = int((i * 37 % 64) ^ 2 / 512); printf "w%d\t%s\n", k, k % 2 ? "pos" : "neg" } }' >"$tmp/noise.tsv"
+awk -F '\t' 'NR == 1 { print; next } { printf "%s\t%s\n", $1, $2 == "pos" ? "neg" : "pos" }' "$tmp/noise.tsv" >"$tmp/wrong.tsv"
+ok "noise" exits 0 "$sesame" curve --task classify --train "$tmp/noise.tsv" --eval "$tmp/wrong.tsv" --methods nb --sizes 4,8 --seeds 2 -o "$tmp/noise"
+ok "the interval is wide" out_has '^ *[48]  nb  .* 0\.0 to '
+ok "nothing is below 0 or above 100" sh -c "! grep -E ' -[0-9]|to 1[0-9][1-9]' '$tmp/out'"
+
 # Files.
 : >"$tmp/empty.tsv"
 ok "an empty file" exits 3 "$sesame" curve --task classify --train "$tmp/empty.tsv" --eval "$tmp/dev.tsv" -o "$tmp/c"

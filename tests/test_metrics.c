@@ -2,6 +2,7 @@
  * of each family (its recipe is metrics.py), and the cases are drawn here again. Then edges, and the
  * bootstrap. */
 #include "check.h"
+#include "metric/score_range.h"
 #include "metric/word_ids.h"
 #include "sesame/metric.h"
 #include "sesame/types.h"
@@ -493,6 +494,9 @@ static void test_direction(void)
     };
     for (size_t i = 0; i < SES_LEN(lower); i++) CHECK(ses_metric_lower_is_better(lower[i]));
     for (size_t i = 0; i < SES_LEN(higher); i++) CHECK(!ses_metric_lower_is_better(higher[i]));
+    static const char *const negative[] = { "pearson", "spearmanr", "matthews_correlation", "r2" };
+    for (size_t i = 0; i < SES_LEN(negative); i++) CHECK(ses_metric_least(negative[i]) < -1);
+    CHECK(!(ses_metric_least("accuracy") < 0) && !(ses_metric_least("mse") < 0));
 }
 
 int main(void)

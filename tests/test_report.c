@@ -1,4 +1,5 @@
 /* Reports of analyses: figures as text, SVG and HTML, the JSON envelope, layer lists. */
+#include "analysis/figure/chart_axes.h"
 #include "analysis/layer_set.h"
 #include "analysis/report.h"
 #include "check.h"
@@ -158,6 +159,27 @@ static void test_log_axis(void)
     ses_report_free(r);
 }
 
+/* An axis ends below 0 only if a value is there. */
+static void test_low_end(void)
+{
+    static const double zero[] = { 0, 0.5, 1 }, below[] = { -0.25, 0.5, 1 }, same[] = { 0 };
+    const char *const name[] = { "a", "b", "c" };
+    const double *const value[] = { zero, below };
+    CHECK(ses_chart_low_end(3, 1) == 2 && ses_chart_low_end(1, 3) == 0 && ses_chart_low_end(-1, 3) == -4);
+    for (int i = 0; i < 2; i++) {
+        ses_err e = { 0 };
+        ses_buf out = { 0 };
+        ses_report *r = ses_report_new(&e);
+        ses_report_intervals(r, "scores", &(ses_figure_intervals){ 3, name, value[i], value[i], value[i] });
+        ses_figure_line(ses_report_lines(r, "", "x", "y"),
+                        &(ses_figure_series){ "p", false, 1, same, i ? below : same, 0, 0 });
+        ses_report_draw(r, &(ses_draw){ .width = 60 }, &out);
+        CHECK_MSG(ses_buf_ok(&out, &e) && !strstr(out.data, " -") == !i, "%s", out.data);
+        ses_buf_free(&out);
+        ses_report_free(r);
+    }
+}
+
 static void test_layers(void)
 {
     ses_layer_set s;
@@ -180,6 +202,7 @@ int main(void)
     test_envelope();
     test_limits();
     test_log_axis();
+    test_low_end();
     test_layers();
     return check_report();
 }

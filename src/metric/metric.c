@@ -1,5 +1,6 @@
 /* The list of metrics, running one, bootstrap confidence intervals, confusion matrices. */
 #include "metric_impl.h"
+#include "score_range.h"
 
 #include "base/suggest.h"
 
@@ -27,13 +28,17 @@ const char *ses_metric_at(size_t i, const char **description, ses_metric_kind *k
 
 bool ses_metric_lower_is_better(const char *score)
 {
-    const char *item;
-    size_t n, len = strlen(score);
+    size_t len = strlen(score);
     for (size_t i = 0; i < SES_LEN(table); i++)
-        for (size_t k = 0; table[i]->lower_is_better && ses_list_at(table[i]->lower_is_better, k, &item, &n);
-             k++)
-            if (ses_equal(item, n, score)) return true;
+        if (table[i]->lower_is_better && ses_list_has(table[i]->lower_is_better, score)) return true;
     return len > 5 && !strcmp(score + len - 5, "_loss"); /* "mlm_loss": the loss of an objective */
+}
+
+double ses_metric_least(const char *score)
+{
+    for (size_t i = 0; i < SES_LEN(table); i++)
+        if (table[i]->negative && ses_list_has(table[i]->negative, score)) return -INFINITY;
+    return 0;
 }
 
 static const char *name_at(const void *ctx, size_t i)

@@ -34,6 +34,7 @@ struct ses_metric {
     ses_metric_kind kind;
     bool (*measure)(const ses_metric *m, ses_example_stats *r, ses_err *e);
     void (*finish)(const ses_example_stats *r, const ses_resample *p, ses_scores *out);
+    const char *negative;        /* its scores that may be below 0, '|' between; NULL: none */
     const char *lower_is_better; /* its scores that improve as they fall, '|' between; NULL: none */
     const void *settings;        /* distinguishes metrics that share their functions; NULL: the default */
 };

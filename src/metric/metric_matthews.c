@@ -36,6 +36,7 @@ static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores
 
 const ses_metric ses_metric_matthews = { .name = "matthews",
                                          .description = "Matthews correlation coefficient",
+                                         .negative = "matthews_correlation",
                                          .kind = SES_METRIC_LABELS,
                                          .measure = measure,
                                          .finish = finish };

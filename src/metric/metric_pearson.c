@@ -68,11 +68,13 @@ static void r2(const ses_example_stats *r, const ses_resample *p, ses_scores *ou
 
 const ses_metric ses_metric_pearson = { .name = "pearson",
                                         .description = "Pearson correlation",
+                                        .negative = "pearson",
                                         .kind = SES_METRIC_REALS,
                                         .measure = measure,
                                         .finish = pearson };
 const ses_metric ses_metric_spearman = { .name = "spearman",
                                          .description = "Spearman rank correlation",
+                                         .negative = "spearmanr",
                                          .kind = SES_METRIC_REALS,
                                          .measure = measure,
                                          .finish = spearman };
@@ -84,6 +86,7 @@ const ses_metric ses_metric_squared_error = { .name = "squared_error",
                                               .finish = squared_error };
 const ses_metric ses_metric_r2 = { .name = "r2",
                                    .description = "coefficient of determination R^2",
+                                   .negative = "r2",
                                    .kind = SES_METRIC_REALS,
                                    .measure = measure,
                                    .finish = r2 };

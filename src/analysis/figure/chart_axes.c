@@ -4,7 +4,11 @@
 #include "figure.h"
 #include "markup.h"
 
+#include <math.h>
+
 enum { TICK_DROP = 16, NUMBER_GAP = 6 };
+
+double ses_chart_low_end(double least, double pad) { return least >= 0 ? fmax(0, least - pad) : least - pad; }
 
 double ses_chart_x(const ses_chart_axes *a, double x)
 {

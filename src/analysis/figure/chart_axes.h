@@ -11,6 +11,9 @@ typedef struct ses_chart_axes {
     const char *x_name, *y_name;
 } ses_chart_axes;
 
+/* The end of an axis below the least value: by pad, but not below 0 if no value is. */
+double ses_chart_low_end(double least, double pad);
+
 double ses_chart_x(const ses_chart_axes *a, double x);
 double ses_chart_y(const ses_chart_axes *a, double y);
 

@@ -1,6 +1,7 @@
 /* Names with values and intervals on a common axis. */
 #include "figure.h"
 
+#include "analysis/figure/chart_axes.h"
 #include "analysis/figure/markup.h"
 
 #include <math.h>
@@ -123,7 +124,7 @@ static void find_axis(intervals *v)
     }
     if (!(low <= high)) low = 0, high = 1;
     double margin = fmax(0.04 * (high - low), 1e-3 * fmax(fabs(high), 1e-6));
-    v->low = low - margin;
+    v->low = ses_chart_low_end(low, margin);
     v->high = high + margin;
 }
 

@@ -48,7 +48,8 @@ static void find_ranges(const lines *l, range *x, range *y)
     if (!(y->low <= y->high)) *y = (range){ 0, 1 };
     if (x->high == x->low) x->high = x->low + 1;
     if (y->high == y->low)
-        y->low -= 0.5 * fmax(fabs(y->low), 1e-6), y->high += 0.5 * fmax(fabs(y->high), 1e-6);
+        y->low = ses_chart_low_end(y->low, 0.5 * fmax(fabs(y->low), 1e-6)),
+        y->high += 0.5 * fmax(fabs(y->high), 1e-6);
 }
 
 /* ---- text: a grid of characters, one letter per curve ---- */
@@ -166,8 +167,8 @@ static double svg(const ses_figure *f, double width, ses_buf *out)
     find_ranges(l, &h, &v);
     double pad = 0.05 * (v.high - v.low), x = LEFT, y = HEIGHT + 12;
     plot p = { .l = l,
-               .axes = { h.low, h.high, v.low - pad, v.high + pad, width, HEIGHT, LEFT, RIGHT, TOP, BOTTOM,
-                         l->x_label, l->y_label } };
+               .axes = { h.low, h.high, ses_chart_low_end(v.low, pad), v.high + pad, width, HEIGHT, LEFT,
+                         RIGHT, TOP, BOTTOM, l->x_label, l->y_label } };
     put_axes(l, &p, out);
     for (int i = 0; i < l->n; i++) put_curve(&l->line[i], &p, i % SES_HUES, out);
     for (int i = 0; i < l->n; i++) {

@@ -278,6 +278,6 @@ ses_figure *ses_report_tradeoff(ses_report *r, const char *title, const char *x_
     double dx = fmax(0.06 * (f->x1 - f->x0), 0.01 * fabs(f->x1) + 1e-9),
            dy = fmax(0.06 * (f->y1 - f->y0), 0.01 * fabs(f->y1) + 1e-9);
     f->x0 = fmax(fmin(f->x0, 0), f->x0 - dx), f->x1 += dx; /* costs stay above 0 */
-    f->y0 -= dy, f->y1 += dy;
+    f->y0 = ses_chart_low_end(f->y0, dy), f->y1 += dy;
     return figure;
 }

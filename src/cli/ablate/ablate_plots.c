@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "metric/pareto.h"
+#include "metric/score_range.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,6 +15,12 @@ static void label_of(const ses_ablate *s, const ses_ablate_column *c, char *buf,
     const char *metric = c->kind == SES_COLUMN_TASK ? s->task[c->task].metric : "";
     snprintf(buf, size, "%s%s%s%s", c->name, *metric ? ", " : "", metric,
              c->lower_is_better ? " (lower is better)" : "");
+}
+
+/* The least value of the scores of a column. */
+static double least_of(const ses_ablate *s, const ses_ablate_column *c)
+{
+    return ses_metric_least(c->kind == SES_COLUMN_TASK ? s->task[c->task].metric : c->name);
 }
 
 static bool has_values(const ses_ablate *s, size_t column)
@@ -37,7 +44,7 @@ static bool put_intervals(const ses_ablate *s, size_t column, ses_report *r)
         if (!ses_ablate_has_column(s, i, column)) continue;
         name[n] = s->run[i].name;
         x[n] = c->scale * m->mean;
-        x[s->n_runs + n] = c->scale * m->low;
+        x[s->n_runs + n] = isnan(m->low) ? m->low : c->scale * fmax(m->low, least_of(s, c));
         x[2 * s->n_runs + n] = c->scale * m->high;
         if (!c->lower_is_better && x[2 * s->n_runs + n] > 100) /* NaN: no interval */
             x[2 * s->n_runs + n] = 100;                        /* no score is above it */
@@ -79,7 +86,7 @@ static size_t put_curve(const ses_ablate *s, size_t column, size_t first, double
         const ses_mean_interval *m = &ses_ablate_cell_at(s, end, column)->interval;
         ses_json_real(ses_json_at(ses_json_at(s->grid, 0), s->run[end].at[0]), &x[n]);
         y[n] = c->scale * m->mean;
-        low[n] = isnan(m->low) ? y[n] : c->scale * m->low;
+        low[n] = isnan(m->low) ? y[n] : c->scale * fmax(m->low, least_of(s, c));
         high[n] = isnan(m->high) ? y[n] : c->scale * m->high;
         band |= !isnan(m->low);
         n++;

@@ -8,6 +8,7 @@
 #include "cli/train/command_text.h"
 #include "cli/ui/report_output.h"
 #include "cli/ui/show_values.h"
+#include "metric/score_range.h"
 
 #include <math.h>
 #include <string.h>
@@ -122,6 +123,16 @@ static void put_reason(const ses_curve *v, const ses_curve_choice *c, ses_figure
         ses_figure_cell(t, "cheapest of %zu in noise", c->within_noise);
 }
 
+/* The part of an interval with values that the score can have: plots and texts show no other. */
+static ses_mean_interval within_range(const ses_curve *v, ses_mean_interval x)
+{
+    double most = v->lower_is_better ? INFINITY : v->in_percent ? 100 : 1;
+    if (isnan(x.low)) return x;
+    x.low = fmax(x.low, ses_metric_least(v->metric));
+    x.high = fmin(x.high, most);
+    return x;
+}
+
 static void put_choices(const ses_curve *v, ses_report *r)
 {
     char columns[160], text[24], time[SES_NUMBER_TEXT];
@@ -135,9 +146,9 @@ static void put_choices(const ses_curve *v, ses_report *r)
         ses_figure_cell(t, "%s", ses_curve_size_text(v->size[s], text));
         ses_figure_cell(t, "%s", v->method[c.method]->name);
         ses_figure_cell(t, "%.1f", scale_of(v) * p.score.mean);
-        isnan(p.score.low)
-            ? ses_figure_cell(t, "-")
-            : ses_figure_cell(t, "%.1f to %.1f", scale_of(v) * p.score.low, scale_of(v) * p.score.high);
+        ses_mean_interval x = within_range(v, p.score);
+        isnan(x.low) ? ses_figure_cell(t, "-")
+                     : ses_figure_cell(t, "%.1f to %.1f", scale_of(v) * x.low, scale_of(v) * x.high);
         ses_figure_cell(t, "%s", ses_elapsed_text(time, p.train_seconds));
         put_reason(v, &c, t);
     }
@@ -152,13 +163,12 @@ static void put_line(const ses_curve *v, size_t method, double *buf, ses_figure 
     bool band = false;
     for (size_t s = 0; s < v->n_sizes; s++) {
         ses_curve_point point = ses_curve_point_of(v, s, method);
-        ses_mean_interval p = point.score;
+        ses_mean_interval p = within_range(v, point.score);
         if (!p.n) continue;
         x[n] = fmax(1, (double)point.examples); /* examples of all classes */
         y[n] = scale_of(v) * p.mean;
         low[n] = isnan(p.low) ? y[n] : scale_of(v) * p.low;
         high[n] = isnan(p.high) ? y[n] : scale_of(v) * p.high;
-        if (!v->lower_is_better) high[n] = fmin(high[n], 100); /* no score is above it */
         band |= !isnan(p.low);
         n++;
     }

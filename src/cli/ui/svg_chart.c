@@ -1,6 +1,7 @@
 /* Line charts as SVG. */
 #include "svg_chart.h"
 
+#include "analysis/figure/chart_axes.h"
 #include "analysis/figure/markup.h"
 
 #include <math.h>
@@ -197,7 +198,7 @@ void ses_chart_put(ses_buf *out, const ses_chart *c)
     find_ranges(c, &x, &y);
     if (!(x.low <= x.high) || !(y.low <= y.high)) return;
     double pad = y.high > y.low ? 0.05 * (y.high - y.low) : fmax(fabs(y.high) * 0.1, 1e-6);
-    y = (range){ y.low - pad, y.high + pad };
+    y = (range){ ses_chart_low_end(y.low, pad), y.high + pad };
     x.low = fmin(x.low, 0);
     if (x.high <= x.low) x.high = x.low + 1;
     ses_buf_puts(out, "<figure>");
