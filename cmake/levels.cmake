@@ -70,7 +70,7 @@ foreach(level ${all_levels})
   endif()
 endforeach()
 
-# The intrinsics of x86 take most of the time that small kernels take to compile: 0.3 of 0.45 s. Launchers (ccache) store
+# The intrinsics of x86 take most of the time that small kernels take to compile: 0.3 of 0.4 s. Launchers (ccache) store
 # compilations with precompiled headers only with settings of their own.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT SESAME_SANITIZE
     AND NOT CMAKE_C_COMPILER_LAUNCHER)
