@@ -152,8 +152,9 @@ ok "two scores" test "$(grep -l '"score"' "$tmp"/i/cells/*.json | wc -l)" = 2
 ok "with eight examples" grep -q '"train_examples": 8' "$tmp/i/cells/pet,size=8,seed=42/method.json"
 
 # A method that fails leaves the others.
-ok "a method fails" exits 0 curve -o "$tmp/e" --methods nb,vectors --sizes 4 --seeds 2 --vectors "$tmp/none.txt"
-ok "its reason" out_has 'vectors with 4 examples, seed 42, has no score: .*none.txt'
+printf '2 2\ngood 1 0\nbad 0 x\n' >"$tmp/broken.txt" # the second vector
+ok "a method fails" exits 0 curve -o "$tmp/e" --methods nb,vectors --sizes 4 --seeds 2 --vectors "$tmp/broken.txt"
+ok "its reason" out_has 'vectors with 4 examples, seed 42, has no score: .*broken.txt'
 ok "the other" out_has '^nb '
 sed 's/"model_type": "bert"/"model_type": "modernbert"/' "$tmp/config.json" >"$tmp/modern.json"
 ok "a model without biases" exits 0 "$sesame" finetune --config "$tmp/modern.json" --tokenizer "$tmp/vocab.txt" --threads 1 --task classify --train "$tmp/train.tsv" \
@@ -167,7 +168,8 @@ for jobs in 1 2; do
     done
     ok "for all cells" test "$(grep -c 'The same' "$tmp/out")" -ge 1
 done
-ok "all fail" exits 1 curve -o "$tmp/f" --methods finetune --sizes 4 --seeds 1 -m "$tmp/none"
+mkdir "$tmp/broken" && cp "$tmp/config.json" "$tmp/broken" # without weights
+ok "all fail" exits 1 curve -o "$tmp/f" --methods finetune --sizes 4 --seeds 1 -m "$tmp/broken"
 ok "said" err_has 'no cell has a score'
 
 # Tags.

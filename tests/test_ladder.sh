@@ -75,8 +75,8 @@ ok "a mix of layers" grep -q '"mix_layers": true' "$tmp/lms/elmo/config.json"
 ok "the language model's time" test -s "$tmp/lms/ulmfit/rung.json"
 ok "ULMFiT opens" exits 0 "$sesame" eval "$tmp/lms/ulmfit" "$tmp/dev.tsv" --json
 ok "its score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/lms/ulmfit/all_results.json")"
-ok "not a language model" exits 1 ladder --only ulmfit --lm "$tmp/model"
-ok "named" err_has 'ulmfit'
+ok "not a language model" exits 3 ladder --only ulmfit --lm "$tmp/model"
+ok "named" err_has '--lm .*expected "awd-lstm"'
 
 # The parts of that rung.
 ok "a tokenizer" exits 0 "$sesame" vectors tokenizer "$tmp/vectors.txt" -o "$tmp/words.json"
@@ -91,14 +91,16 @@ ok "its message" err_has 'no token of the tokenizer is a word'
 ok "vectors without a config" exits 2 "$sesame" finetune -m "$tmp/model" --vectors "$tmp/vectors.txt" --task classify --train "$tmp/train.tsv" -o "$tmp/bilstm2"
 
 # A rung that fails leaves the others.
-ok "a rung fails" exits 0 ladder --only nb,vectors --vectors "$tmp/none.txt"
-ok "its reason" out_has 'vectors has no result: .*none.txt'
+printf '2 2\ngood 1 0\nbad 0 x\n' >"$tmp/broken.txt" # the second vector
+ok "a rung fails" exits 0 ladder --only nb,vectors --vectors "$tmp/broken.txt"
+ok "its reason" out_has 'vectors has no result: .*broken.txt'
 ok "the other" out_has '^nb '
-ok "all fail" exits 1 ladder --only vectors --vectors "$tmp/none.txt"
+ok "all fail" exits 1 ladder --only vectors --vectors "$tmp/broken.txt"
 ok "its message" err_has 'no rung has a result'
-ok "no model" exits 0 "$sesame" ladder classify "$tmp/train.tsv" "$tmp/dev.tsv" -m "$tmp/none" --only nb,features,finetuned
-ok "the reason of features" out_has 'features has no result: .*none'
-ok "the reason of finetuned" out_has 'finetuned has no result: .*none'
+mkdir "$tmp/broken" && cp "$tmp/config.json" "$tmp/broken" # without weights
+ok "no model" exits 0 "$sesame" ladder classify "$tmp/train.tsv" "$tmp/dev.tsv" -m "$tmp/broken" --only nb,features,finetuned
+ok "the reason of features" out_has 'features has no result: .*broken'
+ok "the reason of finetuned" out_has 'finetuned has no result: .*broken'
 printf 'sentence\tlabel\na\tpos\nb\tneg\na\tpos\n' >"$tmp/rare.tsv"
 ok "no text for vectors" exits 0 "$sesame" ladder classify "$tmp/rare.tsv" "$tmp/rare.tsv" --only nb,vectors --bootstrap 10
 ok "the reason of vectors" out_has 'vectors has no result: .*a vocabulary of one'

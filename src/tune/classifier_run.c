@@ -124,7 +124,9 @@ static bool run(ses_finetune *f, const ses_classifier_plan *p, ses_err *e)
         return false;
     f->task = f->task->by_words;
     f->lower_is_better = ses_metric_lower_is_better(ses_finetune_metric(f));
-    if (!ses_finetune_prepare_data(f, e) || !train(f, p, e)) return false;
+    if (!ses_finetune_prepare_data(f, e)) return false;
+    ses_finetune_report_overlap(f, f->o.on_event, f->o.ctx);
+    if (!train(f, p, e)) return false;
     if (f->eval_rows &&
         (!ses_finetuner_encode(f->tuner, f->eval_rows, &f->eval, e) || !ses_finetune_evaluate(f, true, e)))
         return ses_wrap(e, "%s", f->eval_name);

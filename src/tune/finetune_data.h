@@ -3,7 +3,9 @@
 #ifndef SES_TUNE_FINETUNE_DATA_H
 #define SES_TUNE_FINETUNE_DATA_H
 
+#include "data/row_overlap.h"
 #include "finetuner.h"
+#include "sesame/finetune.h"
 
 /* The spec of o->task (NULL: classify) with o's settings over it. *b: the benchmark, NULL if the task is
  * none. */
@@ -29,5 +31,13 @@ ses_finetuner_options ses_finetuner_options_from(const ses_finetune_task_options
  * LABEL_0, LABEL_1, ... */
 bool ses_config_labels(const ses_json *config, ses_data_kind kind, ses_examples **out, bool *has_names,
                        ses_err *e);
+
+/* finetune_rows.c: reads the files of a run as its training does, with those of further data sets: for commands
+ * that do other work first. *overlap: of the first set. */
+bool ses_finetune_check_data(const ses_finetune_options *o, ses_row_overlap *overlap, ses_err *e);
+
+/* predictor.c: reads a file as an evaluation does, with labels, or as a prediction does. The model is not
+ * opened, but a label that it does not have is an error. Free with ses_examples_free. */
+ses_examples *ses_predictor_read(const ses_predictor *p, const char *path, bool labels, ses_err *e);
 
 #endif

@@ -4,6 +4,7 @@
 #define SES_TUNE_FINETUNE_IMPL_H
 
 #include "cross_view.h"
+#include "data/row_overlap.h"
 #include "finetune_data.h"
 #include "finetuner.h"
 #include "sesame/finetune.h"
@@ -49,6 +50,7 @@ struct ses_finetune {
     ses_examples *own_eval;
     ses_examples *train_rows, *eval_rows; /* eval_rows NULL: no evaluation */
     const char *train_name, *eval_name;   /* for messages: the file names */
+    ses_row_overlap overlap;              /* evaluation examples that are trained on */
     ses_examples *base_labels;            /* labels of the base model; NULL: none */
     bool base_has_names;                  /* not only LABEL_0, LABEL_1, ... */
     bool keeps_labels;                    /* the data have the base model's labels: their order is kept */
@@ -86,14 +88,20 @@ bool ses_finetune_on_event(void *finetune, const ses_training_event *ev);
 /* config.json of the base model */
 const ses_json *ses_finetune_base_config(const ses_finetune *f);
 
-/* Reads the training and evaluation examples; labels of both agree. The former may be a random part. */
-bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e);
 /* Evaluates the model. last: the run is finished, confidence intervals are computed if requested. */
 bool ses_finetune_evaluate(ses_finetune *f, bool last, ses_err *e);
 /* The same without the other data sets of a mixture. */
 bool ses_finetune_evaluate_part(ses_finetune *f, bool last, ses_err *e);
 /* A data set of a mixture: a run without a trainer. */
 ses_finetune *ses_finetune_new_part(const ses_finetune_options *o, ses_device *d, ses_err *e);
+
+/* finetune_rows.c */
+/* Sets the task of the data; default: by its columns. */
+bool ses_finetune_find_task(ses_finetune *f, ses_err *e);
+/* Reads the training and evaluation examples; labels of both agree. The former may be a random part. */
+bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e);
+/* A notice about evaluation examples that are trained on. */
+void ses_finetune_report_overlap(const ses_finetune *f, ses_training_fn *on_event, void *ctx);
 
 /* finetune_agree.c */
 /* Settings a resumed run must have in common with the run it continues, as a JSON object. Free with

@@ -43,6 +43,7 @@ static void put_eval(const ses_finetune *f, ses_json_writer *w)
 {
     if (!f->eval_rows) return;
     ses_eval_report_put(ses_finetune_report(f), w);
+    if (f->overlap.shared) ses_json_member_int(w, "eval_samples_in_train", (int64_t)f->overlap.shared);
     ses_json_member_real(w, "eval_runtime", f->eval_seconds);
     ses_json_member_real(w, "eval_predict_runtime", f->predict_seconds);
     ses_json_member_real(w, "eval_samples_per_second", (double)f->eval.n_rows / fmax(f->eval_seconds, 1e-9));

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "comm/comm_impl.h"
-#include "data/examples_sample.h"
 #include "task/words/word_stack.h"
 #include "text/tokenizer_files.h"
 #include "token_vectors.h"
@@ -221,38 +220,6 @@ static bool read_config(ses_finetune *f, ses_err *e)
            ses_transfer_config(&f->o.transfer, &f->config, e);
 }
 
-/* train_size, shots: replaces the training examples by a part of them. */
-static bool draw_train(ses_finetune *f, ses_err *e)
-{
-    const ses_finetune_options *o = &f->o;
-    if (!o->train_size && !o->shots) return true;
-    ses_sample s = { o->train_size, o->shots, (uint64_t)o->run.seed };
-    f->whole_train = f->own_train;
-    f->own_train = ses_examples_sample(f->train_rows, &s, e);
-    f->train_rows = f->own_train;
-    return f->own_train || ses_wrap(e, "%s", f->train_name);
-}
-
-bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e)
-{
-    const ses_finetune_options *o = &f->o;
-    f->train_rows = o->train_examples;
-    f->eval_rows = o->eval_examples;
-    if (o->train) f->train_rows = f->own_train = ses_data_open(&f->spec, o->train, NULL, e);
-    if (!f->train_rows || !draw_train(f, e)) return false;
-    bool soft = o->task.few_shot && o->task.few_shot->soft; /* texts with one best label differ in scores */
-    if (!soft && !ses_examples_check_learnable(f->train_rows, e)) return ses_wrap(e, "%s", f->train_name);
-    if (!ses_finetune_match_labels(f, e)) return false;
-    if (f->eval_rows && f->task->has_label_names &&
-        !ses_examples_align_labels(f->eval_rows, f->train_rows, e))
-        return ses_wrap(e, "%s", f->eval_name);
-    if (!o->eval) return true;
-    ses_data_spec spec = ses_finetune_eval_spec(&o->task, f->task, &f->spec);
-    f->eval_rows = f->own_eval =
-        ses_data_open(&spec, o->eval, spec.kind == f->spec.kind ? f->train_rows : NULL, e);
-    return f->eval_rows != NULL;
-}
-
 /* Adapts a config for random weights to the tokenizer: vocabulary and special tokens. */
 static bool fit_config(ses_finetune *f, ses_err *e)
 {
@@ -445,19 +412,6 @@ static bool prepare(ses_finetune *f, ses_err *e)
            prepare_model(f, e) && prepare_batches(f, e);
 }
 
-static bool detect_task(ses_finetune *f, ses_err *e)
-{
-    ses_data_options *d = &f->o.data;
-    if (d->task) return true;
-    if (f->o.train_examples)
-        d->task = ses_finetune_task_for_data(ses_examples_kind(f->o.train_examples))->name;
-    else if (f->o.train)
-        d->task = ses_finetune_detect_task(f->o.train, d, e);
-    else
-        ses_fail(e, SES_EUSAGE, "set a training file or training examples");
-    return d->task != NULL;
-}
-
 static ses_finetune *make(const ses_finetune_options *o, ses_device *d, ses_err *e)
 {
     ses_finetune *f = ses_alloc(sizeof *f, e);
@@ -476,7 +430,7 @@ static ses_finetune *make(const ses_finetune_options *o, ses_device *d, ses_err 
 ses_finetune *ses_finetune_new_part(const ses_finetune_options *o, ses_device *d, ses_err *e)
 {
     ses_finetune *f = make(o, d, e);
-    if (f && detect_task(f, e) && prepare(f, e)) return f;
+    if (f && ses_finetune_find_task(f, e) && prepare(f, e)) return f;
     ses_finetune_free(f);
     return NULL;
 }
@@ -485,7 +439,7 @@ ses_finetune *ses_finetune_new(const ses_finetune_options *o, ses_device *d, ses
 {
     ses_finetune *f = make(o, d, e);
     if (!f) return NULL;
-    bool ok = ses_ranks_set_lanes(&f->o.run, e) && detect_task(f, e) && prepare(f, e);
+    bool ok = ses_ranks_set_lanes(&f->o.run, e) && ses_finetune_find_task(f, e) && prepare(f, e);
     if (ses_comm_all_ok(o->run.comm, ok, e) && ses_finetune_agree(f, e) && prepare_trainer(f, e)) {
         f->tuner->comm = o->run.comm;
         return f;
@@ -589,6 +543,7 @@ static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
     ses_finetune_report_start(f);
     ses_finetune_report_set(f->tuner, &f->train, f->train_name, ses_finetune_on_event, f);
     if (f->eval_rows) ses_finetune_report_set(f->tuner, &f->eval, f->eval_name, ses_finetune_on_event, f);
+    ses_finetune_report_overlap(f, ses_finetune_on_event, f);
     if (f->mixture) ses_mixture_report_sets(f->mixture);
     ses_finetune_report_head(f);
     bool ok = ses_trainer_run(f->trainer, &h, end, e);

@@ -105,6 +105,7 @@ static void put_scores(ses_buf *b, const ses_finetune *f)
     ses_buf_puts(b, "\n## Scores\n\nOn ");
     ses_card_put_cell(b, ses_path_name_of(f->eval_name).s);
     ses_buf_appendf(b, ", %zu examples", r->n);
+    if (f->overlap.shared) ses_buf_appendf(b, ", of which %zu are training examples", f->overlap.shared);
     if (!f->tuner->classifier && !f->o.last_weights)
         ses_buf_puts(b, ", which also selected the best checkpoint");
     if (r->level > 0) ses_buf_appendf(b, "; %g %% bootstrap confidence intervals", 100 * r->level);

@@ -224,7 +224,7 @@ static bool open_model(ses_predictor *p, const ses_examples *rows, ses_err *e)
 /* ---- examples ---- */
 
 /* The model's labels define the label indices; values of a benchmark only describe the file. */
-static ses_examples *read_rows(ses_predictor *p, const char *path, bool labels, ses_err *e)
+ses_examples *ses_predictor_read(const ses_predictor *p, const char *path, bool labels, ses_err *e)
 {
     ses_data_spec s = p->spec;
     bool pairs = ses_is_label_pairs(s.label_values) && p->has_label_names; /* names of the model's labels */
@@ -240,7 +240,7 @@ static ses_examples *read_rows(ses_predictor *p, const char *path, bool labels, 
 
 ses_examples *ses_predictor_prepare(ses_predictor *p, const char *path, ses_err *e)
 {
-    ses_examples *rows = read_rows(p, path, false, e);
+    ses_examples *rows = ses_predictor_read(p, path, false, e);
     if (rows && open_model(p, rows, e)) return rows;
     ses_examples_free(rows);
     return NULL;
@@ -333,7 +333,7 @@ static bool predict(ses_predictor *p, const ses_examples *rows, const char *path
 bool ses_predictor_encode(ses_predictor *p, const char *path, ses_examples **rows, ses_finetune_set *set,
                           ses_err *e)
 {
-    *rows = read_rows(p, path, true, e);
+    *rows = ses_predictor_read(p, path, true, e);
     return *rows && open_model(p, *rows, e) &&
            (ses_finetuner_encode(p->tuner, *rows, set, e) || ses_wrap(e, "%s", path));
 }
@@ -354,7 +354,7 @@ static bool evaluate(ses_predictor *p, const ses_examples *rows, const char *pat
 bool ses_predictor_evaluate(ses_predictor *p, const char *path, ses_eval_report *out, ses_err *e)
 {
     *out = (ses_eval_report){ 0 };
-    ses_examples *rows = read_rows(p, path, true, e);
+    ses_examples *rows = ses_predictor_read(p, path, true, e);
     bool ok = rows && evaluate(p, rows, path, out, e);
     ses_examples_free(rows);
     return ok;
@@ -391,7 +391,7 @@ static ses_predictions *predictions_of(ses_predictor *p, const ses_examples *row
 
 ses_predictions *ses_predictor_predict(ses_predictor *p, const char *path, ses_err *e)
 {
-    ses_examples *rows = read_rows(p, path, false, e);
+    ses_examples *rows = ses_predictor_read(p, path, false, e);
     ses_predictions *r = rows ? predictions_of(p, rows, path, e) : NULL;
     if (r)
         r->rows = rows;
@@ -515,7 +515,7 @@ static bool run_whole(row_stream *r, ses_err *e)
         return ses_fail(e, SES_EARG, "%s: expected rows of CSV, TSV or JSON lines, one prediction for each",
                         r->path);
     if (r->part) {
-        ses_examples *all = read_rows(r->p, r->path, false, e);
+        ses_examples *all = ses_predictor_read(r->p, r->path, false, e);
         bool done = all && run_slices(r, all, e);
         ses_examples_free(all);
         return done;

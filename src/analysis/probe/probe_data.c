@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "probe_setup.h"
 
 #include <string.h>
 
@@ -25,6 +26,7 @@ void ses_probe_data_begin(ses_probe_data *d, int set)
 {
     d->set = set;
     d->first[set] = d->n;
+    d->first_input[set] = d->n_inputs;
 }
 
 static bool add_input(ses_probe_data *d, ses_input in, size_t rows, size_t *row, ses_err *e)
@@ -145,6 +147,7 @@ static void task_free(ses_probe_task *t)
 bool ses_probe_data_end(ses_probe_data *d, ses_report *report, ses_err *e)
 {
     d->first[SES_PROBE_SETS] = d->n;
+    d->first_input[SES_PROBE_SETS] = d->n_inputs;
     for (size_t k = 0; k < d->n_tasks;) {
         ses_err why = { 0 };
         if (check_task(d, &d->task[k], &why)) {
@@ -162,7 +165,9 @@ bool ses_probe_data_end(ses_probe_data *d, ses_report *report, ses_err *e)
         task_free(&d->task[k]);
         memmove(&d->task[k], &d->task[k + 1], (--d->n_tasks - k) * sizeof *d->task);
     }
-    return true;
+    size_t dev = d->first_input[SES_PROBE_DEV], test = d->first_input[SES_PROBE_TEST];
+    return ses_probe_note_overlap(report, d->input, dev, d->input + test, d->n_inputs - test,
+                                  &d->test_in_train, e);
 }
 
 void ses_probe_data_free(ses_probe_data *d)

@@ -41,7 +41,9 @@ typedef struct ses_probe_data {
     size_t n_inputs, cap_inputs, rows;
     ses_probe_example *example; /* [n] */
     size_t n, cap;
-    size_t first[SES_PROBE_SETS + 1]; /* examples of set s: first[s] .. first[s + 1] - 1 */
+    size_t first[SES_PROBE_SETS + 1];       /* examples of set s: first[s] .. first[s + 1] - 1 */
+    size_t first_input[SES_PROBE_SETS + 1]; /* texts of set s */
+    size_t test_in_train;                   /* test texts that are training texts */
     int set;
     ses_probe_task *task; /* [n_tasks] */
     size_t n_tasks, cap_tasks;

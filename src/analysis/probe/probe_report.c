@@ -114,6 +114,8 @@ static void put_json(ses_json_writer *w, const ses_probe_args *a, const ses_prob
         for (size_t t = 0; t < r->data->n_dropped; t++) ses_json_put_string(w, r->data->dropped[t]);
         ses_json_end_array(w);
     }
+    if (r->data->test_in_train)
+        ses_json_member_int(w, "test_texts_in_train", (int64_t)r->data->test_in_train);
     if (r->data->left_out) ses_json_member_int(w, "sentences_left_out", (int64_t)r->data->left_out);
     if (r->windowed) ses_json_member_int(w, "texts_in_windows", (int64_t)r->windowed);
     if (a->classify.vectors) {

@@ -3,6 +3,7 @@
 
 #include "analysis/word_states.h"
 #include "base/str.h"
+#include "data/row_overlap.h"
 
 enum {
     TAGS = SES_PROBE_WORDS_CONLLU | SES_PROBE_WORDS_COLUMNS,
@@ -95,6 +96,32 @@ void ses_probe_note_skipped(const ses_analysis_call *c, const ses_conllu *f, con
     if (ses_conllu_skipped(f))
         ses_report_note(c->report, "%llu invalid sentences of %s were skipped; the first: %s.",
                         (unsigned long long)ses_conllu_skipped(f), path, ses_conllu_first_skipped(f));
+}
+
+static bool add_texts(ses_row_set *s, const ses_input *x, size_t n, ses_err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        const ses_string text[] = { x[i].text, x[i].pair };
+        bool words = x[i].n_words > 0;
+        if (!ses_row_set_add(s, words ? x[i].words : text, words ? x[i].n_words : 2, e)) return false;
+    }
+    return true;
+}
+
+bool ses_probe_note_overlap(ses_report *report, const ses_input *train, size_t n_train, const ses_input *test,
+                            size_t n_test, size_t *shared, ses_err *e)
+{
+    char text[400];
+    ses_row_set a = { 0 }, b = { 0 };
+    bool ok = add_texts(&a, train, n_train, e) && add_texts(&b, test, n_test, e);
+    if (ok) {
+        ses_row_overlap o = ses_row_set_overlap(&a, &b);
+        *shared = o.shared;
+        if (*ses_row_overlap_text(&o, "test", text, sizeof text)) ses_report_note(report, "%s.", text);
+    }
+    ses_row_set_free(&a);
+    ses_row_set_free(&b);
+    return ok;
 }
 
 void ses_probe_note_windows(const ses_analysis_call *c, size_t windowed)

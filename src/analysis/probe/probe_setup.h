@@ -26,6 +26,10 @@ bool ses_probe_choose_layers(const ses_analysis_call *c, bool decoder, int64_t *
 /* Notes how many invalid sentences of a file were skipped. */
 void ses_probe_note_skipped(const ses_analysis_call *c, const ses_conllu *f, const char *path);
 
+/* Counts the test texts that are training texts, and notes them. */
+bool ses_probe_note_overlap(ses_report *report, const ses_input *train, size_t n_train, const ses_input *test,
+                            size_t n_test, size_t *shared, ses_err *e);
+
 /* Notes that `windowed` texts are longer than the model. */
 void ses_probe_note_windows(const ses_analysis_call *c, size_t windowed);
 

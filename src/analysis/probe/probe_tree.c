@@ -105,7 +105,9 @@ static bool check_sets(tree_probe *p, char *const *file, int n, ses_err *e)
         ses_treebank_note_left_out(&p->file[i], file[i], p->c->report);
         p->out.too_long += p->file[i].too_long;
     }
-    return true;
+    const ses_treebank *train = p->bank[TRAIN], *test = p->bank[TEST];
+    return ses_probe_note_overlap(p->c->report, train->input, train->n, test->input, test->n,
+                                  &p->out.test_in_train, e);
 }
 
 /* ---- states ---- */

@@ -181,6 +181,7 @@ static void put_json(ses_json_writer *w, const ses_tree_results *x)
     json_data(w, "dev", x->dev);
     json_data(w, "test", x->test);
     ses_json_member_uint(w, "sentences_left_out", x->too_long);
+    if (x->test_in_train) ses_json_member_uint(w, "test_sentences_in_train", x->test_in_train);
     ses_json_member_uint(w, "sentences_in_windows", x->windowed);
     ses_json_member_object(w, "word_order");
     json_scores(w, &x->order);

@@ -24,6 +24,7 @@ typedef struct ses_tree_results {
     ses_tree_layer *layer, *random;         /* [n], [n_random] */
     size_t n, n_random;                     /* n_random: n, 1 for the best layer, 0 */
     size_t too_long, windowed;              /* sentences left out; sentences longer than the model */
+    size_t test_in_train;                   /* test sentences that are training sentences */
     bool added_0;                           /* layer 0 is a baseline that the user did not choose */
     size_t best;                            /* index of the layer with the best UUAS: the drawn one */
     ses_drawn_tree *drawn;

@@ -18,6 +18,7 @@ void ses_ablate_free(ses_ablate *s)
     ses_json_free(s->recipe);
     ses_json_free(s->set);
     ses_json_free(s->tune_set);
+    ses_strmap_free(&s->checked);
     ses_arena_free(&s->mem);
 }
 
@@ -86,6 +87,7 @@ bool ses_ablate_command(ses_call *c, ses_err *e)
     bool stopped = false;
     ses_train_monitor_catch_signals();
     bool ok = check_args(s.a, e) && ses_ablate_read(&s, e) && ses_ablate_plan(&s, e) && describe(&s, e);
+    if (ok && !c->quiet) ses_ablate_show_overlap(&s);
     if (ok && s.a->plan)
         ok = (!ses_path_exists(s.a->output) || read_jobs(&s, e)) && ses_ablate_print_plan(&s, e);
     else if (ok)

@@ -11,8 +11,10 @@
 #define SES_CLI_ABLATE_H
 
 #include "base/arena.h"
+#include "base/strmap.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
+#include "data/row_overlap.h"
 #include "metric/student_t.h"
 
 #define SES_ABLATE_JOB "job.json"
@@ -48,7 +50,8 @@ typedef struct ses_ablate_task {
     bool tunes;         /* finetune: trains a copy of the model, once per seed */
     const char *metric; /* key of the results, without "eval_" */
     bool lower_is_better;
-    bool in_percent; /* scores are at most 100, not 1 */
+    bool in_percent;         /* scores are at most 100, not 1 */
+    ses_row_overlap overlap; /* evaluation examples that are trained on; of the run with the most */
 } ses_ablate_task;
 
 /* A row of the table. */
@@ -128,6 +131,7 @@ typedef struct ses_ablate {
     size_t n_jobs;
     ses_ablate_column column[SES_ABLATE_COLUMNS];
     size_t n_columns;
+    ses_strmap checked;    /* options of fine-tuning whose data were read */
     ses_ablate_cell *cell; /* [n_runs, n_columns] */
     ses_ablate_costs *costs;
     char *command; /* the command line */
@@ -159,8 +163,22 @@ bool ses_ablate_add_word(ses_ablate *s, ses_ablate_words *w, const char *a, cons
  * null removes an option. Fails for an unknown option and for a missing file. */
 bool ses_ablate_add_options(ses_ablate *s, ses_ablate_words *w, const ses_command *c,
                             const ses_ablate_layer *layer, size_t n, ses_err *e);
-/* Parses arguments as the command does. Fails as it would. */
-bool ses_ablate_check_words(const ses_command *c, const ses_ablate_words *w, ses_err *e);
+/* Parses arguments as the command does and passes the options to check. Fails as the command would. */
+typedef bool ses_ablate_check_fn(void *ctx, const void *args, ses_err *e);
+bool ses_ablate_check_words(const ses_command *c, const ses_ablate_words *w, ses_ablate_check_fn *check,
+                            void *ctx, ses_err *e);
+
+/* ablate_data.c: a ses_ablate_check_fn of options of finetune; ctx: a ses_ablate_data. Reads the data of a task
+ * before the first job starts. */
+typedef struct ses_ablate_data {
+    ses_ablate *study;
+    size_t task;
+} ses_ablate_data;
+bool ses_ablate_check_data(void *ctx, const void *args, ses_err *e);
+/* Tells on standard error which tasks evaluate examples that they train on. */
+void ses_ablate_show_overlap(const ses_ablate *s);
+/* A sentence about task i; "" if it has no such examples. */
+const char *ses_ablate_overlap_text(const ses_ablate *s, size_t i, char *buf, size_t size);
 
 /* ablate_plan.c: the jobs, in the order in which they start. */
 bool ses_ablate_plan(ses_ablate *s, ses_err *e);

@@ -100,6 +100,8 @@ static void put_column(const ses_ablate *s, const ses_ablate_column *c, ses_json
                                                         : c->name);
     ses_json_member_bool(w, "lower_is_better", c->lower_is_better);
     ses_json_member_real(w, "scale", c->scale);
+    if (c->kind == SES_COLUMN_TASK && s->task[c->task].overlap.shared)
+        ses_json_member_int(w, "eval_examples_in_train", (int64_t)s->task[c->task].overlap.shared);
     ses_json_end_object(w);
 }
 

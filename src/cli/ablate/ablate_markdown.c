@@ -116,6 +116,8 @@ bool ses_ablate_write_markdown(ses_ablate *s, ses_err *e)
     ses_buf_appendf(&b, "# %s\n\n", ses_ablate_title(s));
     put_scores(s, &b);
     if (*ses_ablate_interval_text(s, "\xC2\xB1", text, sizeof text)) ses_buf_appendf(&b, "\n%s\n", text);
+    for (size_t i = 0; i < s->n_tasks; i++)
+        if (*ses_ablate_overlap_text(s, i, text, sizeof text)) ses_buf_appendf(&b, "\n%s.\n", text);
     put_intervals(s, &b);
     put_comparison(s, &b);
     put_costs(s, &b);

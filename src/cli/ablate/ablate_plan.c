@@ -154,7 +154,9 @@ static bool check_words(ses_ablate *s, const ses_ablate_job *j, const ses_comman
     }
     if (ok && trains) ok = ses_ablate_add_word(s, &all, "--output=", "x", e);
     if (ok && !trains && !c->has_model_operand) ok = ses_ablate_add_word(s, &all, "--model=", ".", e);
-    return ok && ses_ablate_check_words(c, &all, e);
+    ses_ablate_data data = { s, j->task };
+    bool tunes = j->task != SIZE_MAX && s->task[j->task].tunes;
+    return ok && ses_ablate_check_words(c, &all, tunes ? ses_ablate_check_data : NULL, &data, e);
 }
 
 /* ---- jobs ---- */

@@ -266,6 +266,8 @@ static void put_notes(const ses_ablate *s, ses_report *r)
                         " jobs ran at a time: their times are longer than alone, and a measured "
                         "energy contains that of the others.",
                         most_at_once(s));
+    for (size_t i = 0; i < s->n_tasks; i++)
+        if (*ses_ablate_overlap_text(s, i, text, sizeof text)) ses_report_note(r, "%s.", text);
     if (s->source) ses_report_note(r, "Published numbers: %s", s->source);
     put_missing_scores(s, r);
     put_failures(s, r);

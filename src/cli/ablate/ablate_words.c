@@ -156,7 +156,8 @@ static bool check_models(const ses_command *c, const void *args, ses_err *e)
     return true;
 }
 
-bool ses_ablate_check_words(const ses_command *c, const ses_ablate_words *w, ses_err *e)
+bool ses_ablate_check_words(const ses_command *c, const ses_ablate_words *w, ses_ablate_check_fn *check,
+                            void *ctx, ses_err *e)
 {
     int n_operands = 0;
     void *args = ses_alloc(c->args_size, e);
@@ -167,7 +168,7 @@ bool ses_ablate_check_words(const ses_command *c, const ses_ablate_words *w, ses
     if (ok && w->n) memcpy(words, w->word, w->n * sizeof *words);
     ok = ok && ses_options_parse(&g, 1, words, false, &n_operands, e) &&
          ses_options_check_required(&g, 1, e) && ses_model_args_resolve(c, args, none, own, e) &&
-         check_models(c, args, e);
+         check_models(c, args, e) && (!check || check(ctx, args, e));
     if (args) ses_options_free(&g, 1);
     for (size_t i = 0; i < SES_LEN(own); i++) ses_free(own[i]);
     ses_free(words);

@@ -120,20 +120,6 @@ static bool read_model(ses_compress *z, ses_err *e)
     return ok;
 }
 
-/* The files can be read and have labels. */
-static bool check_data(const ses_compress *z, ses_err *e)
-{
-    const char *path[] = { z->a->train, z->a->eval };
-    const ses_data_spec *spec[] = { &z->train_spec, &z->eval_spec };
-    for (size_t i = 0; i < SES_LEN(path); i++) {
-        ses_examples *d = path[i] ? ses_data_open(spec[i], path[i], NULL, e) : NULL;
-        bool ok = !path[i] || (d && (i || ses_examples_check_learnable(d, e) || ses_wrap(e, "%s", path[i])));
-        ses_examples_free(d);
-        if (!ok) return false;
-    }
-    return ses_compress_check_hold_out(z, e);
-}
-
 /* ---- the folder ---- */
 
 static bool describe(ses_compress *z, ses_err *e)
@@ -235,7 +221,7 @@ bool ses_compress_command(ses_call *c, ses_err *e)
     ses_train_monitor_catch_signals();
     bool ok = check_dtype(&z, e) && ses_compress_choose_files(&z, e) && read_task(&z, e) &&
               check_trained_task(&z, e) && read_model(&z, e) && ses_compress_choose_methods(&z, e) &&
-              check_data(&z, e) && describe(&z, e) && run(&z, &stopped, e);
+              ses_compress_check_data(&z, e) && describe(&z, e) && run(&z, &stopped, e);
     if (ok && stopped) {
         fprintf(stderr, "stopped; the same command with --resume continues\n");
         ok = false; /* main exits with the code of the signal */

@@ -14,6 +14,7 @@
 #define SES_CLI_COMPRESS_H
 
 #include "cli/train/predictor_args.h"
+#include "data/row_overlap.h"
 #include "sesame/finetune.h"
 #include "tune/finetune_data.h"
 
@@ -100,6 +101,7 @@ typedef struct ses_compress {
     char *output, *train, *eval; /* folder; files, train NULL: none */
     bool holds_out;              /* they are parts of --data */
     size_t n_held_out;
+    ses_row_overlap overlap; /* examples of eval that are in train */
     const struct ses_finetune_task *task;
     ses_data_spec train_spec, eval_spec; /* how the files are read */
     const char *metric;
@@ -132,9 +134,10 @@ bool ses_compress_add_chain(ses_compress *z, const char *chain, size_t n, size_t
 /* compress_data.c */
 /* Sets output, train and eval. */
 bool ses_compress_choose_files(ses_compress *z, ses_err *e);
-/* Without --eval: whether --data can be split into two parts. Writes nothing. */
-bool ses_compress_check_hold_out(const ses_compress *z, ses_err *e);
-/* Without --eval: writes these parts. The folder exists. */
+/* Whether the files can be read and have the labels of the model, and without --eval whether --data can be
+ * split into two parts. Writes nothing. */
+bool ses_compress_check_data(const ses_compress *z, ses_err *e);
+/* Without --eval: writes these parts; the folder exists. Compares training and evaluation data. */
 bool ses_compress_hold_out(ses_compress *z, ses_err *e);
 
 /* compress_steps.c */

@@ -247,7 +247,9 @@ bool ses_compress_choose_files(ses_compress *z, ses_err *e)
     return z->eval && (z->train || !a->train);
 }
 
-bool ses_compress_check_hold_out(const ses_compress *z, ses_err *e)
+/* ---- checks ---- */
+
+static bool check_hold_out(const ses_compress *z, ses_err *e)
 {
     if (!z->holds_out) return true;
     if (z->eval_spec.kind != z->train_spec.kind)
@@ -258,9 +260,43 @@ bool ses_compress_check_hold_out(const ses_compress *z, ses_err *e)
     return split(z, false, e);
 }
 
-bool ses_compress_hold_out(ses_compress *z, ses_err *e)
+/* --eval as the measurement reads it: a fine-tuned model must know its labels. */
+static bool check_with_model(const ses_compress *z, const char *path, ses_err *e)
 {
-    if (!z->holds_out) return true;
+    const ses_predictor_args *a = &z->a->tune;
+    ses_predictor_options o = { .data = a->data, .task = a->task };
+    ses_predictor *p = ses_predictor_open(z->model, &o, NULL, e);
+    ses_examples *d = p ? ses_predictor_read(p, path, true, e) : NULL;
+    ses_examples_free(d);
+    ses_predictor_free(p);
+    return d != NULL;
+}
+
+static bool check_eval(const ses_compress *z, const ses_examples *train, ses_err *e)
+{
+    bool same = train && z->eval_spec.kind == z->train_spec.kind;
+    ses_examples *d = ses_data_open(&z->eval_spec, z->a->eval, same && z->is_new ? train : NULL, e);
+    bool ok = d && (z->is_new || check_with_model(z, z->a->eval, e));
+    ses_examples_free(d);
+    return ok;
+}
+
+bool ses_compress_check_data(const ses_compress *z, ses_err *e)
+{
+    const char *path = z->a->train;
+    ses_examples *train = path ? ses_data_open(&z->train_spec, path, NULL, e) : NULL;
+    bool ok = !path || (train && (ses_examples_check_learnable(train, e) || ses_wrap(e, "%s", path)));
+    if (ok && path && !z->is_new && z->eval_spec.kind == z->train_spec.kind)
+        ok = check_with_model(z, path, e);
+    ok = ok && (!z->a->eval || check_eval(z, train, e));
+    ses_examples_free(train);
+    return ok && check_hold_out(z, e);
+}
+
+/* ---- the parts ---- */
+
+static bool write_parts(ses_compress *z, ses_err *e)
+{
     char *dir = ses_path_join(z->output, "data", e);
     bool ok = dir && ses_dir_make(dir, e) && split(z, true, e);
     ses_free(dir);
@@ -273,4 +309,22 @@ bool ses_compress_hold_out(ses_compress *z, ses_err *e)
                 z->n_held_out == 1 ? "" : "s", ses_path_name_of(z->a->train).s,
                 z->n_held_out == 1 ? "is" : "are", z->eval);
     return ok;
+}
+
+static bool compare(ses_compress *z, ses_err *e)
+{
+    char text[400];
+    ses_examples *train = ses_data_open(&z->train_spec, z->train, NULL, e),
+                 *eval = train ? ses_data_open(&z->eval_spec, z->eval, NULL, e) : NULL;
+    bool ok = eval && ses_examples_overlap(train, eval, &z->overlap, e);
+    if (ok && !z->c->quiet && *ses_row_overlap_text(&z->overlap, z->eval, text, sizeof text))
+        fprintf(stderr, "%s\n", text);
+    ses_examples_free(train);
+    ses_examples_free(eval);
+    return ok;
+}
+
+bool ses_compress_hold_out(ses_compress *z, ses_err *e)
+{
+    return (!z->holds_out || write_parts(z, e)) && (!z->train || compare(z, e));
 }

@@ -29,6 +29,7 @@ static void put_all(const ses_compress *z, ses_json_writer *w)
     ses_json_member_bool(w, "lower_is_better", z->lower_is_better);
     ses_json_member_string(w, "eval", z->eval);
     if (z->holds_out) ses_json_member_int(w, "held_out_examples", (int64_t)z->n_held_out);
+    if (z->train) ses_json_member_int(w, "eval_examples_in_train", (int64_t)z->overlap.shared);
     ses_json_member_string(w, "by", ses_compress_measure_name(z->a->by));
     ses_json_member_real(w, "max_drop", z->a->max_drop);
     if (is_measured(&z->candidate[0]))
@@ -208,11 +209,14 @@ static void put_failure(const ses_compress *z, size_t i, ses_report *r)
 
 static void put_notes(const ses_compress *z, ses_report *r)
 {
+    char text[400];
     put_choice(z, r);
     if (z->holds_out)
         ses_report_note(r, "Scores are on %zu example%s of %s held out from training: %s.%s", z->n_held_out,
                         z->n_held_out == 1 ? "" : "s", ses_path_name_of(z->a->train).s, z->eval,
                         z->is_new ? "" : " If the given model was trained on them, its score is too high.");
+    if (*ses_row_overlap_text(&z->overlap, ses_path_name_of(z->eval).s, text, sizeof text))
+        ses_report_note(r, "%s.", text);
     ses_report_note(r,
                     "+-: half the %g %% interval of the score. One text: median over texts of %s and %lld "
                     "round%s, with the tokenizer (%s). "

@@ -32,7 +32,14 @@ static bool read_data(ses_curve *v, ses_err *e)
     if (!ses_examples_check_learnable(v->train, e)) return ses_wrap(e, "%s", v->a->train);
     ses_data_spec eval = ses_finetune_eval_spec(&none, task, &spec);
     v->test = ses_data_open(&eval, v->a->eval, eval.kind == spec.kind ? v->train : NULL, e);
-    return v->test != NULL;
+    return v->test && ses_examples_overlap(v->train, v->test, &v->overlap, e);
+}
+
+static void report_overlap(const ses_curve *v)
+{
+    char text[400];
+    if (!v->c->quiet && *ses_row_overlap_text(&v->overlap, v->a->eval, text, sizeof text))
+        fprintf(stderr, "%s\n", text);
 }
 
 static bool describe(ses_curve *v, ses_err *e)
@@ -82,6 +89,7 @@ static bool run(ses_curve *v, bool *stopped, ses_err *e)
     v->cell = ses_alloc_array(v->n_sizes * v->n_methods * v->n_seeds, sizeof *v->cell, e);
     ses_dir_lock *lock = v->cell && check_output(v, e) ? ses_dir_lock_new(v->a->output, e) : NULL;
     if (!lock) return false;
+    report_overlap(v);
     bool ok = open_cells(v, e) && (v->a->resume || ses_curve_write_json(v, e)) &&
               ses_curve_run_cells(v, stopped, e) && ses_curve_write_json(v, e) && ses_curve_show(v, e);
     ses_dir_lock_free(lock);

@@ -7,6 +7,7 @@
 #define SES_CLI_CURVE_H
 
 #include "cli/ladder/ladder.h"
+#include "data/row_overlap.h"
 #include "metric/student_t.h"
 
 typedef struct ses_curve_args {
@@ -63,6 +64,7 @@ typedef struct ses_curve {
     const char *task_name, *metric;
     bool lower_is_better, in_percent; /* in_percent: scores are at most 100, not 1 */
     ses_examples *train, *test;
+    ses_row_overlap overlap; /* test examples that are in the training file */
     const ses_curve_method **method;
     int64_t *size; /* examples, or of each class; 0: all. Ascending, 0 last */
     size_t n_methods, n_sizes, n_seeds;

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/suggest.h"
-#include "cli/train/finetune_command.h"
+#include "cli/train/finetune_inputs.h"
 #include "cli/train/option_setting.h"
 #include "train/checkpoint_dir.h"
 #include "tune/few_shot/tune_method.h"
@@ -181,10 +181,28 @@ static void free_args(ses_finetune_args *x)
     ses_opt_free(ses_command_finetune.opt, ses_command_finetune.n_opt, x);
 }
 
+/* The options of a method and the files that they name. */
+static bool check_method(const ses_curve *v, const ses_curve_method *m, ses_err *e)
+{
+    ses_ladder_args la = { .model = v->a->model, .vectors = v->a->vectors };
+    bool ok = true;
+    if (m->rung) {
+        ok = !m->rung->check || m->rung->check(&la, e);
+    } else {
+        ses_arena mem = { 0 };
+        ses_finetune_args x;
+        ok = make_args(v, m, 1, &x, &mem, e);
+        x.s.train.run.output = v->a->output;
+        ok = ok && ses_finetune_check_options(&x, e) && (!x.s.o.model || ses_ladder_check_model(&la, e)) &&
+             ses_finetune_check_files(&x, e);
+        free_args(&x);
+        ses_arena_free(&mem);
+    }
+    return ok || ses_wrap(e, "%s", m->name);
+}
+
 static bool check_settings(const ses_curve *v, ses_err *e)
 {
-    ses_arena mem = { 0 };
-    ses_finetune_args x;
     bool ok = true;
     for (size_t i = 0; ok && i < v->a->set.n; i++) {
         const char *s = v->a->set.item[i];
@@ -196,12 +214,7 @@ static bool check_settings(const ses_curve *v, ses_err *e)
         else if (v->method[k]->rung)
             ok = ses_fail(e, SES_EUSAGE, "--set %s: %s has no options of finetune", s, v->method[k]->name);
     }
-    for (size_t k = 0; ok && k < v->n_methods; k++) {
-        if (v->method[k]->rung) continue;
-        ok = make_args(v, v->method[k], 1, &x, &mem, e);
-        free_args(&x);
-    }
-    ses_arena_free(&mem);
+    for (size_t k = 0; ok && k < v->n_methods; k++) ok = check_method(v, v->method[k], e);
     return ok;
 }
 

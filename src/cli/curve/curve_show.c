@@ -69,6 +69,7 @@ static void put_all(const ses_curve *v, ses_json_writer *w)
     ses_json_member_string(w, "metric", v->metric);
     ses_json_member_bool(w, "lower_is_better", v->lower_is_better);
     ses_json_member_real(w, "confidence", v->a->confidence);
+    ses_json_member_int(w, "eval_examples_in_train", (int64_t)v->overlap.shared);
     ses_json_member_array(w, "points");
     for (size_t s = 0; s < v->n_sizes; s++)
         for (size_t m = 0; m < v->n_methods; m++) put_point(v, s, m, w);
@@ -237,6 +238,7 @@ static void put_incomplete(const ses_curve *v, ses_report *r)
 
 static void put_notes(const ses_curve *v, ses_report *r)
 {
+    char text[400];
     if (v->n_seeds > 1)
         ses_report_note(
             r,
@@ -248,6 +250,8 @@ static void put_notes(const ses_curve *v, ses_report *r)
     ses_report_note(
         r, "Every run has a fixed number of updates; the evaluation data select neither checkpoint nor "
            "setting.");
+    if (*ses_row_overlap_text(&v->overlap, ses_path_name_of(v->a->eval).s, text, sizeof text))
+        ses_report_note(r, "%s.", text);
     if (!v->size[v->n_sizes - 1]) ses_report_note(r, "all: %zu examples.", ses_examples_count(v->train));
     put_incomplete(v, r);
     for (size_t m = 0; m < v->n_methods; m++) put_failures(v, m, r);

@@ -73,6 +73,13 @@ static bool select_rungs(ses_ladder *l, ses_err *e)
     return l->row && (l->n_rows || ses_fail(e, SES_EUSAGE, "--only and --skip leave no rung"));
 }
 
+static bool check_rungs(const ses_ladder *l, ses_err *e)
+{
+    for (size_t i = 0; i < l->n_rows; i++)
+        if (l->row[i].rung->check && !l->row[i].rung->check(l->a, e)) return false;
+    return true;
+}
+
 /* ---- helpers of rungs ---- */
 
 ses_finetune_options ses_ladder_options(const ses_ladder *l, const char *dir, int64_t seed)
@@ -410,15 +417,18 @@ bool ses_ladder_command(ses_call *c, ses_err *e)
 {
     ses_ladder l = { .c = c, .a = c->args };
     ses_device_options d = ses_compute_device_options(&l.a->compute);
-    char train[SES_NUMBER_TEXT], test[SES_NUMBER_TEXT];
+    char train[SES_NUMBER_TEXT], test[SES_NUMBER_TEXT], text[400];
     ses_train_monitor_catch_signals();
-    bool ok = check_outputs(l.a, e) && select_rungs(&l, e) && ses_ladder_read(&l, e) && describe(&l, e) &&
-              open_root(&l, e) && (l.dev = ses_device_open(l.a->compute.device, &d, e)) != NULL;
+    bool ok = check_outputs(l.a, e) && select_rungs(&l, e) && check_rungs(&l, e) && ses_ladder_read(&l, e) &&
+              describe(&l, e) && open_root(&l, e) &&
+              (l.dev = ses_device_open(l.a->compute.device, &d, e)) != NULL;
     if (ok && !c->quiet)
         fprintf(stderr, "%s texts for training, %s for the test%s\n",
                 ses_grouped_text(train, (int64_t)ses_examples_count(l.train)),
                 ses_grouped_text(test, (int64_t)ses_examples_count(l.test)),
                 c->n_operands == 2 ? ", split off at random from each class" : "");
+    if (ok && !c->quiet && *ses_row_overlap_text(&l.overlap, l.test_name, text, sizeof text))
+        fprintf(stderr, "%s\n", text);
     ok = ok && run_all(&l, e) && ses_ladder_show(&l, e);
     if (ok && ses_train_monitor_should_stop()) {
         fprintf(stderr, l.temporary ? "stopped\n" : "stopped; the same command with --resume continues\n");

@@ -9,6 +9,7 @@
 #include "base/energy/energy_meter.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
+#include "data/row_overlap.h"
 #include "sesame/finetune.h"
 #include "tune/finetune_options.h"
 
@@ -47,7 +48,8 @@ typedef struct ses_ladder {
     const char *task;
     const char *train_name, *test_name; /* file names; equal: one file was split */
     ses_examples *train, *test;
-    const char *metric; /* name of the score */
+    ses_row_overlap overlap; /* test texts that are training texts */
+    const char *metric;      /* name of the score */
     bool lower_is_better;
     char *root;     /* folder of the rungs' folders */
     bool temporary; /* root is removed at the end */
@@ -69,6 +71,9 @@ struct ses_rung {
     bool seeded; /* results depend on the seed */
     /* Writes into buf why the rung cannot run; false: it can. NULL: it always can. */
     bool (*unavailable)(const ses_ladder *l, char *buf, size_t size);
+    /* Fails if the files that the options name cannot be used; called before the first rung runs. NULL: it
+     * reads none. */
+    bool (*check)(const ses_ladder_args *a, ses_err *e);
     /* Trains and evaluates; writes the model and all_results.json into folder dir, which may hold files of an
      * interrupted run. */
     bool (*run)(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed, ses_err *e);
@@ -82,7 +87,7 @@ struct ses_rung {
 
 const ses_rung *ses_rung_at(size_t i); /* NULL past the last */
 
-/* ladder_data.c: reads and splits the data; sets metric. */
+/* ladder_data.c: reads, splits and compares the data; sets metric. */
 bool ses_ladder_read(ses_ladder *l, ses_err *e);
 
 /* ladder_show.c */
@@ -93,6 +98,8 @@ void ses_ladder_put(const ses_ladder *l, ses_json_writer *w); /* the members of 
 bool ses_ladder_command(ses_call *c, ses_err *e);
 
 /* Helpers of rungs. */
+bool ses_ladder_check_model(const ses_ladder_args *a, ses_err *e);   /* --model */
+bool ses_ladder_check_vectors(const ses_ladder_args *a, ses_err *e); /* --vectors */
 /* Options of a run into dir; the model is not set. */
 ses_finetune_options ses_ladder_options(const ses_ladder *l, const char *dir, int64_t seed);
 /* A rung's run: trains classifier r->method. vectors may be NULL. */

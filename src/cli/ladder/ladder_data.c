@@ -104,5 +104,5 @@ bool ses_ladder_read(ses_ladder *l, ses_err *e)
         ok = l->test != NULL;
     } else
         ses_examples_free(all);
-    return ok;
+    return ok && ses_examples_overlap(l->train, l->test, &l->overlap, e);
 }

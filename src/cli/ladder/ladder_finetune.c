@@ -17,6 +17,16 @@ int64_t ses_least_updates(const ses_training_options *r, size_t examples, int64_
     return r->steps || r->tokens_per_batch || updates >= (double)least ? r->steps : least;
 }
 
+bool ses_ladder_check_model(const ses_ladder_args *a, ses_err *e)
+{
+    char *dir = ses_model_resolve(a->model, NULL, e);
+    ses_json_doc *config = dir ? ses_model_config_open(dir, NULL, e) : NULL;
+    bool ok = config != NULL;
+    ses_json_free(config);
+    ses_free(dir);
+    return ok || ses_wrap(e, "--model");
+}
+
 bool ses_ladder_finetune(ses_ladder *l, ses_finetune_options o, const char *dir, ses_err *e)
 {
     ses_train_monitor monitor = { .term = &l->c->err, .quiet = l->c->quiet, .metric = l->metric };

@@ -39,6 +39,7 @@ void ses_ladder_put(const ses_ladder *l, ses_json_writer *w)
     ses_command_text_put_settings(l->settings, w);
     ses_json_member_string(w, "metric", l->metric);
     ses_json_member_bool(w, "lower_is_better", l->lower_is_better);
+    ses_json_member_int(w, "test_texts_in_train", (int64_t)l->overlap.shared);
     ses_json_member_array(w, "rows");
     for (size_t i = 0; i < l->n_rows; i++) put_row(&l->row[i], w);
     ses_json_end_array(w);
@@ -80,7 +81,7 @@ static bool put_bars(const ses_ladder *l, ses_report *r, ses_err *e)
 
 static bool fill(const ses_ladder *l, ses_report *r, ses_err *e)
 {
-    char columns[200];
+    char columns[200], text[400];
     bool seeds = l->a->seeds > 1;
     size_t done = 0;
     snprintf(columns, sizeof columns, "method|>%s%s|>%g %% interval|>training|>per text|>energy|>size",
@@ -96,6 +97,8 @@ static bool fill(const ses_ladder *l, ses_report *r, ses_err *e)
             r, "%s was split: %zu texts for training, %zu (%g of each class, seed %lld) for the test.",
             ses_path_name_of(l->train_name).s, ses_examples_count(l->train), ses_examples_count(l->test),
             l->a->test_size, (long long)l->a->seed);
+    if (*ses_row_overlap_text(&l->overlap, ses_path_name_of(l->test_name).s, text, sizeof text))
+        ses_report_note(r, "%s.", text);
     for (size_t i = 0; i < l->n_rows; i++)
         if (!l->row[i].done)
             ses_report_note(r, "%s has no result: %s.", l->row[i].rung->name,

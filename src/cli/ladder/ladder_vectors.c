@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/number_text.h"
 #include "cli/train/train_monitor.h"
+#include "sesame/vectors.h"
 #include "vectors/train/vector_trainer.h"
 #include "vectors/word_split.h"
 
@@ -58,6 +59,18 @@ static bool train_vectors(const ses_ladder *l, const char *texts, const char *ve
     if (checkpoint) ses_file_remove(checkpoint, NULL); /* a resumed ladder repeats the rung */
     ses_free(checkpoint);
     return ok;
+}
+
+bool ses_ladder_check_vectors(const ses_ladder_args *a, ses_err *e)
+{
+    if (!a->vectors) return true;
+    ses_vectors *v = ses_vectors_open(a->vectors, e);
+    float *first = v ? ses_alloc_array((size_t)ses_vectors_dim(v), sizeof *first, e) : NULL;
+    bool ok = first && ses_vectors_read_words(v, 1, e) &&
+              (!ses_vectors_count(v) || ses_vectors_get(v, 0, first, e));
+    ses_free(first);
+    ses_vectors_free(v);
+    return ok || ses_wrap(e, "--vectors");
 }
 
 bool ses_ladder_with_vectors(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed,

@@ -38,6 +38,8 @@ static bool run(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed,
     return ses_ladder_with_vectors(l, r, dir, seed, train, e);
 }
 
-const ses_rung ses_rung_bilstm = {
-    .name = "bilstm", .summary = "bidirectional LSTM over word vectors", .seeded = true, .run = run
-};
+const ses_rung ses_rung_bilstm = { .name = "bilstm",
+                                   .summary = "bidirectional LSTM over word vectors",
+                                   .seeded = true,
+                                   .check = ses_ladder_check_vectors,
+                                   .run = run };

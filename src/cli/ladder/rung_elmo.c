@@ -7,6 +7,14 @@ static bool unavailable(const ses_ladder *l, char *buf, size_t size)
     return !l->a->elmo;
 }
 
+static bool check(const ses_ladder_args *a, ses_err *e)
+{
+    ses_json_doc *config = a->elmo ? ses_model_config_open(a->elmo, NULL, e) : NULL;
+    bool ok = config || !a->elmo;
+    ses_json_free(config);
+    return ok || ses_wrap(e, "--elmo");
+}
+
 static bool run(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed, ses_err *e)
 {
     ses_finetune_options o = ses_ladder_options(l, dir, seed);
@@ -23,4 +31,5 @@ const ses_rung ses_rung_elmo = { .name = "elmo",
                                  .summary = "BiLSTM over features of ELMo",
                                  .seeded = true,
                                  .unavailable = unavailable,
+                                 .check = check,
                                  .run = run };

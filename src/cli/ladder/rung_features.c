@@ -176,4 +176,5 @@ static bool run(ses_ladder *l, const ses_rung *rung, const char *dir, int64_t se
 
 const ses_rung ses_rung_features = { .name = "features",
                                      .summary = "features of the model, logistic regression",
+                                     .check = ses_ladder_check_model,
                                      .run = run };

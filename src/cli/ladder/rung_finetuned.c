@@ -11,6 +11,8 @@ static bool run(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed,
     return ses_ladder_finetune(l, o, dir, e);
 }
 
-const ses_rung ses_rung_finetuned = {
-    .name = "finetuned", .summary = "the model, fine-tuned", .seeded = true, .run = run
-};
+const ses_rung ses_rung_finetuned = { .name = "finetuned",
+                                      .summary = "the model, fine-tuned",
+                                      .seeded = true,
+                                      .check = ses_ladder_check_model,
+                                      .run = run };

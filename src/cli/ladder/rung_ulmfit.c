@@ -13,8 +13,10 @@ static bool unavailable(const ses_ladder *l, char *buf, size_t size)
     return !l->a->lm;
 }
 
-static bool check(const char *dir, ses_err *e)
+static bool check(const ses_ladder_args *a, ses_err *e)
 {
+    const char *dir = a->lm;
+    if (!dir) return true; /* the rung is left out */
     char *folder = ses_model_resolve(dir, NULL, e);
     ses_json_doc *config = folder ? ses_model_config_open(folder, NULL, e) : NULL;
     const char *type =
@@ -32,7 +34,6 @@ static bool run(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed,
     static const char *const set[] = { "hidden_p=0.3", "input_p=0.4", "embed_p=0.05", "weight_p=0.5" };
     ses_finetune_options lm = ses_ladder_options(l, dir, seed), classifier = lm;
     (void)r;
-    if (!check(l->a->lm, e)) return false;
     lm.model = l->a->lm;
     lm.transfer.layer_decay = 0.385;
     lm.run.schedule = "slanted";
@@ -52,4 +53,5 @@ const ses_rung ses_rung_ulmfit = { .name = "ulmfit",
                                    .summary = "ULMFiT: language model, fine-tuned twice",
                                    .seeded = true,
                                    .unavailable = unavailable,
+                                   .check = check,
                                    .run = run };

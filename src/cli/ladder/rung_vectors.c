@@ -10,4 +10,5 @@ const ses_rung ses_rung_vectors = { .name = "vectors",
                                     .summary = "mean of word vectors, logistic regression",
                                     .seeded = true,
                                     .method = "cbow",
+                                    .check = ses_ladder_check_vectors,
                                     .run = run };

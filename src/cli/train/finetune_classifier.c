@@ -59,6 +59,13 @@ static ses_classifier_settings settings_of(const ses_finetune_settings *s)
     return x;
 }
 
+bool ses_finetune_check_classifier(const ses_finetune_args *a, ses_err *e)
+{
+    const ses_classifier_kind *k = ses_classifier_find(a->s.method, e);
+    ses_classifier_settings s = settings_of(&a->s);
+    return k && check_options(a, k, e) && ses_classifier_check_settings(k, &s, e);
+}
+
 static bool show_progress(void *ctx, int64_t done, int64_t total, double loss)
 {
     ses_progress *line = ctx;

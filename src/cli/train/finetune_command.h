@@ -36,6 +36,8 @@ bool ses_finetune_check_method(const ses_finetune_args *a, ses_err *e);
 bool ses_finetune_check_unused(const ses_finetune_args *a, ses_err *e);
 /* The same for --method: finetune_classifier.c. */
 bool ses_finetune_classifier(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e);
+/* Whether --method reads the options that are given: checked by the run, too. */
+bool ses_finetune_check_classifier(const ses_finetune_args *a, ses_err *e);
 /* Prints the results of a run as a JSON object. */
 bool ses_finetune_print_json(const ses_finetune *f, const char *output, ses_err *e);
 

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "command_text.h"
 #include "finetune_command.h"
+#include "finetune_inputs.h"
 #include "option_setting.h"
 #include "pretrain_command.h"
 #include "text/tokenizer_config.h"
@@ -311,12 +312,12 @@ static bool run_adapt(ses_call *c, const ses_finetune_args *a, const char *model
 
 /* ---- the stage of --first ---- */
 
-static bool run_first(ses_call *c, const ses_finetune_args *a, const char *start, const char *dir, bool done,
+/* The options of the stage: its own data with the options of training. */
+static bool set_first(const ses_finetune_args *a, const char *start, const char *dir, ses_finetune_args *out,
                       ses_err *e)
 {
     ses_finetune_args first = *a;
     ses_finetune_data_set d = { 0 };
-    bool stopped = false;
     if (!ses_opt_defaults(ses_further_set_table.opt, ses_further_set_table.n, &d, e)) return false;
     first.stages = (ses_stage_args){ 0 };
     first.start = start;
@@ -331,6 +332,16 @@ static bool run_first(ses_call *c, const ses_finetune_args *a, const char *start
     first.s.train.run.log = first.s.train.run.tensorboard = NULL;
     set_folder(&first.s.train, dir);
     if (!apply(&a->stages.first_set, "first-set", &ses_command_finetune, &first, e)) return false;
+    *out = first;
+    return true;
+}
+
+static bool run_first(ses_call *c, const ses_finetune_args *a, const char *start, const char *dir, bool done,
+                      ses_err *e)
+{
+    ses_finetune_args first;
+    bool stopped = false;
+    if (!set_first(a, start, dir, &first, e)) return false;
     if (done)
         return check_finished(&ses_command_finetune, &first, dir,
                               "--first-set can keep it, --overwrite repeats all stages", e);
@@ -363,6 +374,20 @@ static bool run_all(ses_call *c, const ses_finetune_args *a, const char *const d
     return ses_finetune_one(c, &last, false, &stopped, e) && !stopped;
 }
 
+/* The data and options of all stages. */
+static bool check_inputs(const ses_finetune_args *a, const char *const dir[2], ses_err *e)
+{
+    ses_row_overlap overlap;
+    ses_finetune_args first;
+    ses_pretrain_args p;
+    const char *corpus = "";
+    if (!ses_finetune_check_inputs(a, &overlap, e)) return false;
+    if (a->stages.adapt && !set_pretrain(a, a->s.o.model, &corpus, dir[0], &p, e)) return false;
+    if (!a->stages.first) return true;
+    return (set_first(a, NULL, dir[1], &first, e) && ses_finetune_check_inputs(&first, &overlap, e)) ||
+           ses_wrap(e, "--first");
+}
+
 bool ses_finetune_stages(ses_call *c, const ses_finetune_args *a, ses_err *e)
 {
     if (!check(a, e)) return false;
@@ -370,7 +395,8 @@ bool ses_finetune_stages(ses_call *c, const ses_finetune_args *a, ses_err *e)
     char *adapted = ses_path_join(out, "adapted", e),
          *first = adapted ? ses_path_join(out, "stage-1", e) : NULL;
     const char *const dir[] = { adapted, first };
-    bool ok = first && begin_output(a, dir, SES_LEN(dir), e) && run_all(c, a, dir, e);
+    bool ok =
+        first && check_inputs(a, dir, e) && begin_output(a, dir, SES_LEN(dir), e) && run_all(c, a, dir, e);
     ses_free(adapted);
     ses_free(first);
     return ok;

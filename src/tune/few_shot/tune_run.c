@@ -98,6 +98,15 @@ static bool draw_train(ses_tune_run *r, ses_err *e)
     return r->train || ses_wrap(e, "%s", r->o.train);
 }
 
+/* The evaluation data are read for the final model only: others are trained before it. */
+static bool check_eval(const ses_tune_run *r, ses_err *e)
+{
+    ses_examples *d = r->o.eval ? ses_data_open(&r->spec, r->o.eval, r->train, e) : NULL;
+    bool ok = d || !r->o.eval;
+    ses_examples_free(d);
+    return ok;
+}
+
 static bool read_data(ses_tune_run *r, ses_err *e)
 {
     const ses_tune_method *m = r->plan.method;
@@ -109,7 +118,7 @@ static bool read_data(ses_tune_run *r, ses_err *e)
         if (ses_examples_at(r->train, i)->label < 0)
             return ses_fail(e, SES_EFORMAT, "%s: line %llu: no label", r->o.train,
                             (unsigned long long)ses_examples_at(r->train, i)->line);
-    if (m->needs_unlabeled && !read_unlabeled(r, path, e)) return false;
+    if (!check_eval(r, e) || (m->needs_unlabeled && !read_unlabeled(r, path, e))) return false;
     if (m->needs_patterns) r->patterns = ses_patterns_open(r->o.task.patterns, e);
     return !m->needs_patterns || r->patterns;
 }

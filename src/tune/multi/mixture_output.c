@@ -83,6 +83,7 @@ void ses_mixture_report_sets(const ses_mixture *m)
         ses_finetune_report_set(f->tuner, &f->train, f->train_name, ses_finetune_on_event, first);
         if (f->eval_rows)
             ses_finetune_report_set(f->tuner, &f->eval, f->eval_name, ses_finetune_on_event, first);
+        ses_finetune_report_overlap(f, ses_finetune_on_event, first);
     }
 }
 

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "finetune_search.h"
 #include "cli/train/command_text.h"
+#include "cli/train/finetune_inputs.h"
 #include "cli/train/train_monitor.h"
 
 #include "base/alloc.h"
@@ -105,6 +106,19 @@ static bool plan(ses_search *s, ses_err *e)
     for (size_t i = 0; i < s->points * s->seeds; i++)
         if (!name_run(s, i, e) || !ses_search_args(s, i, &trial, e))
             return false; /* checks all values before the first run */
+    return true;
+}
+
+/* Reads the data as the runs do: once, or for every point if values of --grid may name other data. */
+static bool check_inputs(ses_search *s, ses_err *e)
+{
+    ses_row_overlap overlap;
+    ses_finetune_args a;
+    bool names = false;
+    for (size_t k = 0; k < s->space.n_axes; k++) names |= s->space.axis[k].opt.type == SES_OPT_TEXT;
+    for (size_t p = 0; p < (names ? s->points : 1); p++)
+        if (!ses_search_args(s, p * s->seeds, &a, e) || !ses_finetune_check_inputs(&a, &overlap, e))
+            return names ? ses_wrap(e, "%s", s->runs[p * s->seeds].name) : false;
     return true;
 }
 
@@ -386,7 +400,8 @@ bool ses_finetune_search(ses_call *c, ses_err *e)
     ses_search s = { .c = c, .a = c->args };
     bool stopped = false;
     ses_dir_lock *lock = NULL;
-    bool ok = plan(&s, e) && output_is_free(s.a, e) && ses_dir_make(s.a->s.train.run.output, e) &&
+    bool ok = plan(&s, e) && output_is_free(s.a, e) && check_inputs(&s, e) &&
+              ses_dir_make(s.a->s.train.run.output, e) &&
               (lock = ses_dir_lock_new(s.a->s.train.run.output, e)) != NULL &&
               (s.a->s.train.run.resume || ses_search_write(&s, e)) &&
               (s.rounds ? ses_halving_run : run_all)(&s, &stopped, e);
