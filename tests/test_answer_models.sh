@@ -4,7 +4,7 @@
 # Usage: test_answer_models.sh BUILD_DIR, from the source folder.
 . tests/finetune_fixture.sh
 
-"$sesame" corpus build --tokenizer "$tmp/vocab.txt" -o "$tmp/corpus" "$tmp/train.tsv" >"$tmp/out" 2>&1 || exit 1
+"$sesame" corpus build --format text --tokenizer "$tmp/vocab.txt" -o "$tmp/corpus" "$tmp/train.tsv" >"$tmp/out" 2>&1 || exit 1
 awk 'BEGIN { printf "{\"version\": \"1.1\", \"data\": [{\"title\": \"t\", \"paragraphs\": ["
     for (i = 0; i < 60; i++) {
         who = i % 2 ? "anna" : "bob"; city = i % 3 ? "paris" : "london"

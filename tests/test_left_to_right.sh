@@ -4,7 +4,7 @@
 # Usage: test_left_to_right.sh BUILD_DIR, from the source folder.
 . tests/finetune_fixture.sh
 
-"$sesame" corpus build --tokenizer "$tmp/vocab.txt" -o "$tmp/corpus" "$tmp/train.tsv" >"$tmp/out" 2>&1 || exit 1
+"$sesame" corpus build --format text --tokenizer "$tmp/vocab.txt" -o "$tmp/corpus" "$tmp/train.tsv" >"$tmp/out" 2>&1 || exit 1
 ok "pretrained" exits 0 "$sesame" pretrain -c "$tmp/corpus" --tokenizer "$tmp/vocab.txt" --config "$tmp/config.json" --objective clm \
     --steps 5 --length 16 --threads 1 -o "$tmp/ltr"
 ok "causal" grep -q '"is_decoder": true' "$tmp/ltr/config.json"

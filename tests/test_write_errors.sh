@@ -97,12 +97,12 @@ cp "$tmp/to.csv" "$tmp/before"
 that "an existing file is not changed" 'cmp -s "$tmp/to.csv" "$tmp/before"'
 
 # a corpus: the work so far is kept, and the same command continues
-(ulimit -f 8; exec "$sesame" corpus build -q --tokenizer "$tmp/t.json" -o "$tmp/corpus" "$tmp/rows.csv") >"$tmp/out" 2>"$tmp/err"
+(ulimit -f 8; exec "$sesame" corpus build -q --format text --tokenizer "$tmp/t.json" -o "$tmp/corpus" "$tmp/rows.csv") >"$tmp/out" 2>"$tmp/err"
 code=$?
 that "corpus build: exit $code, not 3" '[ $code -eq 3 ]'
 that "corpus build: message" 'grep -q "^sesame: .*: cannot be written: File too large$" "$tmp/err"'
 that "corpus build: no corpus" '[ ! -e "$tmp/corpus" ]'
-"$sesame" corpus build -q --tokenizer "$tmp/t.json" -o "$tmp/corpus" "$tmp/rows.csv" >"$tmp/out" 2>"$tmp/err"
+"$sesame" corpus build -q --format text --tokenizer "$tmp/t.json" -o "$tmp/corpus" "$tmp/rows.csv" >"$tmp/out" 2>"$tmp/err"
 code=$?
 that "corpus build again: exit $code" '[ $code -eq 0 ] && [ -e "$tmp/corpus" ]'
 
@@ -133,7 +133,7 @@ limited_run() # OUTPUT COMMAND...
 awk 'BEGIN { for (i = 0; i < 20; i++) printf "The bell rings %d\t%d\n", i, i % 2 }' >"$tmp/train.tsv"
 limited_run "$tmp/tuned" finetune -q -m $mask --task classify --no-header --text 1 --label 2 --train "$tmp/train.tsv" --steps 4 \
     --save-every 2
-"$sesame" corpus build -q --tokenizer $mask -o "$tmp/mask.ids" "$tmp/train.tsv" >"$tmp/out" 2>"$tmp/err"
+"$sesame" corpus build -q --format text --tokenizer $mask -o "$tmp/mask.ids" "$tmp/train.tsv" >"$tmp/out" 2>"$tmp/err"
 limited_run "$tmp/pretrained" pretrain -q -m $mask -c "$tmp/mask.ids" -n 16 --steps 4 --save-every 2
 
 # ---- a model that is truncated while it is used ----

@@ -121,5 +121,68 @@ ok "ladder: another model" exits 3 ladder --only nb,ulmfit --lm $m
 ok "is named" err_has '--lm .*a model of type "bert", expected "awd-lstm"'
 none ladder "$tmp/l1"
 
+# ---- tables that are read as text, texts in other columns ----
+
+cut -f1 "$tmp/r" >"$tmp/texts.txt"
+corpus() { "$sesame" corpus build --tokenizer "$tmp/vocab.txt" --overwrite -o "$tmp/c.ids" "$@"; }
+words='a table, not plain text: its header and labels would be words of the text'
+ok "corpus of a table" exits 3 corpus "$tmp/train.tsv"
+ok "is refused" err_has "train.tsv: $words; .*format text"
+gzip -kf "$tmp/train.tsv"
+ok "also compressed" exits 3 corpus "$tmp/train.tsv.gz"
+ok "also as the last file" exits 3 corpus "$tmp/texts.txt" "$tmp/train.tsv"
+ok "is refused" err_has "train.tsv: $words"
+ok "no file" exits 3 corpus "$tmp/texts.txt" "$tmp/none.txt"
+ok "is named before any is read" err_has 'none.txt: No such file'
+ok "as it is" exits 0 corpus --format text "$tmp/train.tsv"
+ok "from a pipe" sh -c "'$sesame' corpus build --tokenizer '$tmp/vocab.txt' --overwrite -o '$tmp/c.ids' - <'$tmp/train.tsv' >'$tmp/out'"
+awk -F '\t' '{ print $1 }' "$tmp/train.tsv" >"$tmp/one.tsv"
+ok "a table of one column" exits 0 corpus "$tmp/one.tsv"
+vectors() { "$sesame" vectors train --dim 4 --min-count 1 --overwrite -o "$tmp/v.txt" "$@"; }
+for model in skipgram glove pv-dbow; do
+    ok "$model of a table" exits 3 vectors --model $model "$tmp/train.tsv"
+    ok "is refused" err_has "train.tsv: $words; .*standard input"
+done
+printf '{"text": "a b"}\n{"text": "c"}\n' >"$tmp/x.jsonl"
+ok "vectors of JSON lines" exits 3 vectors "$tmp/x.jsonl"
+ok "are refused" err_has 'x.jsonl: JSON lines, not plain text: its keys would be words of the text'
+ok "vectors: no file" exits 3 vectors "$tmp/texts.txt" "$tmp/none.txt"
+ok "is named" err_has '^sesame: .*none.txt: No such file'
+ok "clusters of a table" exits 3 "$sesame" clusters "$tmp/train.tsv" -o "$tmp/clusters" -c 2
+ok "are refused" err_has "train.tsv: $words"
+printf 'sentence,label\n' >"$tmp/comma.tsv"
+sed 's/\t/,/' "$tmp/r" >>"$tmp/comma.tsv"
+topics() { "$sesame" topics train -k 2 --min-df 1 --overwrite -o "$tmp/topics" "$@"; }
+ok "topics of a table with commas" exits 3 topics "$tmp/comma.tsv"
+ok "are refused" err_has 'one column, "sentence,label": its fields seem to be separated by .,., not by tabs; name the file .csv'
+ok "as .csv" sh -c "cp '$tmp/comma.tsv' '$tmp/comma.csv'; '$sesame' topics train -k 2 --overwrite -o '$tmp/topics' '$tmp/comma.csv' >'$tmp/out' && ! grep pos '$tmp/out'"
+sed 's/,/;/' "$tmp/comma.csv" >"$tmp/semicolon.csv"
+ok "with semicolons" exits 3 topics "$tmp/semicolon.csv"
+ok "are refused" err_has 'separated by .;., not by .,.'
+ok "finetune" exits 3 "$sesame" finetune --method nb --task classify --train "$tmp/comma.tsv" -o "$tmp/nb1"
+ok "asks for the delimiter" err_has 'available: sentence,label .*are the fields separated otherwise? Set the delimiter'
+
+# ---- settings that leave nothing ----
+
+ok "all is held out" exits 3 corpus --held-out 99% "$tmp/texts.txt"
+ok "told" err_has 'all documents (1) are held out, none is left for training: .*blank lines separate them'
+ok "the same again" exits 3 corpus --held-out 99% "$tmp/texts.txt"
+ok "another part" exits 0 corpus --held-out 0.1% "$tmp/texts.txt"
+ok "none is held out" err_has 'no document is held out for evaluation: --held-out 0.001 of 1 documents'
+ok "topics than words" exits 3 topics -k 500 "$tmp/texts.txt"
+ok "told" err_has '500 topics of 60 texts with [0-9]* words; expected at most as many topics as words'
+awk 'BEGIN { for (i = 0; i < 20; i++) printf "w%d v%d\n", i, i }' >"$tmp/words.txt"
+ok "as many topics as words" exits 0 topics -k 40 --words blank "$tmp/words.txt"
+ok "are worse than chance" out_has 'worse than equal probabilities of all 40 words'
+printf 'film 1 0\nmovie 0 1\nfilm 0 1\n' >"$tmp/again.txt"
+for action in "nearest $tmp/again.txt movie" "similarity $tmp/again.txt $tmp/pairs.txt" "convert $tmp/again.txt -o $tmp/again.bin --to word2vec-binary"; do
+    printf 'film movie 5\n' >"$tmp/pairs.txt"
+    # shellcheck disable=SC2086
+    ok "vectors $action" exits 0 "$sesame" vectors $action
+    ok "a word occurs again" err_has 'again.txt: 1 word occurred again; the first vector of a word counts'
+done
+ok "probe with them" exits 0 "$sesame" probe text -m $m "$tmp/train.tsv" --vectors "$tmp/again.txt" --layers 1 --no-random
+ok "notes it" out_has 'again.txt: 1 word occurred again'
+
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "io/table_text.h"
 #include "io/text_reader.h"
 #include "sesame/table.h"
 
@@ -92,6 +93,20 @@ static bool read_lines(ses_text_file *f, const char *path, const ses_text_file_o
 
 /* ---- tables ---- */
 
+/* Of a table with another separator the first column would be the whole row, with its labels. */
+static bool check_separator(ses_records *r, const char *path, ses_err *e)
+{
+    const char *name = ses_records_column_name(r, 0);
+    const ses_string *row = NULL;
+    bool one = ses_records_name_count(r) == 1 && ses_records_next(r, &row, NULL) && row;
+    char c = one && name ? ses_other_separator(name, row[0].p) : 0;
+    return !c ||
+           ses_fail(e, SES_EFORMAT, "%s: one column, \"%s\": its fields seem to be separated by '%c'%s; %s",
+                    path, ses_quoted_of(name, strlen(name)).s, c,
+                    ses_records_format(r) == SES_TABLE_TSV ? ", not by tabs" : ", not by ','",
+                    c == ',' ? "name the file .csv" : "write it with tabs (.tsv) or commas (.csv)");
+}
+
 /* The column of the texts: as given, "sentence", "text", or the first one. */
 static const char *choose_column(const char *path, const ses_text_file_options *o, ses_err *e)
 {
@@ -105,6 +120,7 @@ static const char *choose_column(const char *path, const ses_text_file_options *
             if (name && !strcmp(name, names[k]) && !strcmp(found, "1")) found = names[k];
         }
     bool json = r && ses_records_format(r) == SES_TABLE_JSONL;
+    if (r && !json && !strcmp(found, "1") && !check_separator(r, path, e)) found = NULL;
     ses_records_free(r);
     return found && json && !strcmp(found, "1") ? "text" : found;
 }
@@ -185,11 +201,9 @@ static bool read_conll(ses_text_file *f, const char *path, bool conllu, const se
 bool ses_text_file_open(ses_text_file *f, const char *path, const ses_text_file_options *o, ses_err *e)
 {
     static const ses_text_file_options none = { 0 };
-    static const char *const tables[] = { ".tsv", ".csv", ".jsonl", ".ndjson", ".json" };
-    bool table = false, conllu = ses_input_stream_has_suffix(path, ".conllu");
+    bool table = ses_is_table_name(path), conllu = ses_input_stream_has_suffix(path, ".conllu");
     if (!o) o = &none;
     bool is_conll = conllu || ses_input_stream_has_suffix(path, ".conll");
-    for (size_t i = 0; i < SES_LEN(tables); i++) table |= ses_input_stream_has_suffix(path, tables[i]);
     if (o->target_column && !table)
         return ses_fail(e, SES_EUSAGE, "--target-column: %s is not a table (.tsv, .csv, .jsonl)", path);
     bool ok = is_conll ? read_conll(f, path, conllu, o, e)

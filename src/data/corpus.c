@@ -29,6 +29,17 @@ uint64_t ses_corpus_hash(const void *p, size_t n)
     return ses_hash(key, p, n);
 }
 
+bool ses_corpus_check_held_out(const ses_corpus_header *h, ses_err *e)
+{
+    bool one = h->documents == 1;
+    return h->held_out < h->documents ||
+           ses_fail(e, SES_EARG,
+                    "all documents (%" PRIu64
+                    ") are held out, none is left for training: choose a smaller part "
+                    "than %g, or give more documents%s",
+                    h->documents, h->held_out_fraction, one ? " (blank lines separate them)" : "");
+}
+
 bool ses_corpus_is_held_out(uint64_t hash, double fraction)
 {
     static const ses_hash_key key = { 0x736573616d65, 3 };

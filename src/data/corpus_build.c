@@ -7,8 +7,10 @@
 #include "corpus_part.h"
 #include "corpus_text.h"
 #include "corpus_writer.h"
+#include "io/table_text.h"
 #include "sesame/json.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -87,8 +89,7 @@ static bool report_progress(build *b, uint64_t in_file, ses_err *e)
 static bool is_jsonl(const ses_corpus_options *o, const char *path)
 {
     if (o->format != SES_CORPUS_AUTO) return o->format == SES_CORPUS_JSONL;
-    return ses_input_stream_has_suffix(path, ".jsonl") || ses_input_stream_has_suffix(path, ".ndjson") ||
-           ses_input_stream_has_suffix(path, ".json");
+    return ses_is_json_lines_name(path);
 }
 
 /* Opens a file where the build continues, and limits it to its part. */
@@ -157,6 +158,23 @@ static char *settings_of(build *b, ses_err *e)
     return copy;
 }
 
+/* All files exist and are texts: the last one may be read after hours. */
+static bool check_files(const ses_corpus_options *o, ses_err *e)
+{
+    static const char remedy[] =
+        "give a file with the texts alone, or JSON lines; format text reads the lines as "
+        "they are";
+    struct stat s;
+    for (size_t i = 0; i < o->n_files; i++) {
+        if (strcmp(o->files[i], "-") != 0 && stat(o->files[i], &s))
+            return ses_fail(e, SES_EIO, "%s: %s", o->files[i], strerror(errno));
+        if (o->format == SES_CORPUS_AUTO && !is_jsonl(o, o->files[i]) &&
+            !ses_refuse_table(o->files[i], remedy, e))
+            return ses_wrap(e, "%s", o->files[i]);
+    }
+    return true;
+}
+
 static bool prepare(build *b, ses_err *e)
 {
     const ses_corpus_options *o = b->o;
@@ -169,6 +187,7 @@ static bool prepare(build *b, ses_err *e)
     if (!(o->held_out_fraction >= 0 && o->held_out_fraction < 1))
         return ses_fail(e, SES_EARG, "held-out fraction %g, expected at least 0 and below 1",
                         o->held_out_fraction);
+    if (!check_files(o, e)) return false;
     if (!ses_tokenizer_fingerprint(o->tokenizer, &h->tokenizer, e)) return false;
     b->threads = o->threads > 0 ? o->threads : 1;
     b->pool = ses_thread_pool_new(b->threads, e);
@@ -208,7 +227,8 @@ static bool run(build *b, const char *path, int64_t *resumed, ses_err *e)
     if (!b->w.at.head.documents && !b->range)
         return ses_fail(e, SES_EFORMAT, "no text in %s%s", o->n_files ? o->files[0] : "any file",
                         o->n_files > 1 ? " and the other files" : "");
-    return ses_spool_finish(&b->w.spool, path, o->overwrite, &b->w.at.head, e);
+    return (b->range || ses_corpus_check_held_out(&b->w.at.head, e)) &&
+           ses_spool_finish(&b->w.spool, path, o->overwrite, &b->w.at.head, e);
 }
 
 bool ses_corpus_build_part(const char *path, const ses_corpus_options *o, ses_corpus_shard *part,

@@ -45,6 +45,8 @@ size_t ses_corpus_part_bytes(const ses_corpus_header *h, int part);
 
 uint64_t ses_corpus_hash(const void *p, size_t n); /* fixed key: the hashes are stored in files */
 bool ses_corpus_is_held_out(uint64_t hash, double fraction);
+/* Fails if all documents are held out: nothing is left to train on. */
+bool ses_corpus_check_held_out(const ses_corpus_header *h, ses_err *e);
 
 /* Header and document hashes of an open corpus. */
 const ses_corpus_header *ses_corpus_header_of(const ses_corpus *c);

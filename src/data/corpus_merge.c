@@ -117,7 +117,8 @@ bool ses_corpus_merge(const char *path, const ses_corpus_shard_file *part, size_
     bool ok = ses_spool_open(&m.w.spool, path, "merge", true, &m.w.at, e);
     for (size_t i = 0; ok && i < n; i++) ok = add_part(&m, &part[i], &first, e);
     if (ok && !m.w.at.head.documents) ok = ses_fail(e, SES_EFORMAT, "no text in any part");
-    ok = ok && ses_spool_finish(&m.w.spool, path, overwrite, &m.w.at.head, e);
+    ok = ok && ses_corpus_check_held_out(&m.w.at.head, e) &&
+         ses_spool_finish(&m.w.spool, path, overwrite, &m.w.at.head, e);
     if (!ok && m.w.spool.lock) ses_dir_remove(m.w.spool.dir, NULL);
     ses_corpus_writer_free(&m.w);
     ses_free(m.id);

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/number.h"
 #include "records_range.h"
+#include "table_text.h"
 #include "text_reader.h"
 
 #include <inttypes.h>
@@ -182,8 +183,12 @@ static bool fail_no_column(const ses_records *r, const char *want, ses_err *e)
         ses_fail(e, SES_EARG, "no column \"%s\": a file without a header has columns 1 to %zu", q.s,
                  r->expected);
     else if (list_names(r, &list, e))
-        ses_fail(e, SES_EARG, "no column \"%s\"; available: %s (or numbers from 1 to %zu)", q.s,
-                 list.data ? list.data : "none", r->expected);
+        ses_fail(
+            e, SES_EARG, "no column \"%s\"; available: %s (or numbers from 1 to %zu)%s", q.s,
+            list.data ? list.data : "none", r->expected,
+            r->n_names == 1 && strpbrk(r->name[0], "\t,;|")
+                ? ": are the fields separated otherwise? Set the delimiter, or name the file .csv or .tsv"
+                : "");
     ses_buf_free(&list);
     return false;
 }
@@ -470,9 +475,7 @@ bool ses_records_set_range(ses_records *r, const char *path, uint64_t begin, uin
 static ses_table_format format_of(const char *path)
 {
     if (ses_input_stream_has_suffix(path, ".csv")) return SES_TABLE_CSV;
-    bool json = ses_input_stream_has_suffix(path, ".jsonl") || ses_input_stream_has_suffix(path, ".ndjson") ||
-                ses_input_stream_has_suffix(path, ".json");
-    return json ? SES_TABLE_JSONL : SES_TABLE_TSV;
+    return ses_is_json_lines_name(path) ? SES_TABLE_JSONL : SES_TABLE_TSV;
 }
 
 static ses_records *make(const char *path, const ses_records_options *o, ses_err *e)

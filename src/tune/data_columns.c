@@ -4,7 +4,7 @@
 
 #include "base/label_pairs.h"
 #include "base/str.h"
-#include "io/input_stream.h"
+#include "io/table_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,15 +122,6 @@ static bool is_pipe(const char *path)
     return !strcmp(path, "-") || (!stat(path, &s) && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode));
 }
 
-/* The file name decides. */
-static bool is_table(const char *path)
-{
-    static const char *const end[] = { ".tsv", ".csv", ".jsonl", ".ndjson", ".json" };
-    for (size_t i = 0; i < SES_LEN(end); i++)
-        if (ses_input_stream_has_suffix(path, end[i])) return true;
-    return false;
-}
-
 static bool is_labeled(const ses_data_spec *s)
 {
     return !s->no_labels && s->kind != SES_DATA_SEQ2SEQ && s->kind != SES_DATA_TEXT &&
@@ -161,7 +152,7 @@ static const char *find_column_or_first(const ses_records *r, const char *const 
 
 bool ses_data_find_columns(ses_data_spec *s, const char *path, ses_err *e)
 {
-    if (s->format == SES_DATA_LINES && is_table(path)) s->format = SES_DATA_TABLE;
+    if (s->format == SES_DATA_LINES && ses_is_table_name(path)) s->format = SES_DATA_TABLE;
     if (s->format != SES_DATA_TABLE || is_complete(s)) return true;
     if (s->no_header) return number_columns(s), true;
     bool rewrite = s->kind == SES_DATA_SEQ2SEQ;

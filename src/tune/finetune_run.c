@@ -249,6 +249,10 @@ static bool open_model(ses_finetune *f, const ses_json *config, ses_err *e)
     ses_vectors *v = o->vectors ? open_vectors(o->vectors, e) : NULL;
     if (o->vectors && !v) return false;
     if (v) f->tuner->embedding_size = ses_vectors_dim(v);
+    if (v && ses_vectors_duplicates(v))
+        ses_training_notify(ses_finetune_on_event, f,
+                            "%s: %" PRId64 " word%s occurred again; the first vector of a word counts",
+                            o->vectors, ses_vectors_duplicates(v), ses_vectors_duplicates(v) == 1 ? "" : "s");
     bool ok = (o->open_model || ses_finetuner_build_config(f->tuner, config, e)) &&
               ses_finetuner_open_model(f->tuner, o->model, true, (uint64_t)o->run.seed, e);
     if (ok && o->quantize_aware) ok = ses_model_round_i8(f->tuner->model, e);

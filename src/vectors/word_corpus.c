@@ -111,7 +111,7 @@ bool ses_word_corpus_read(ses_word_corpus *c, const char *const *path, size_t n_
 {
     sink k = { .c = c, .o = o };
     int32_t *new_id = NULL;
-    bool ok = true;
+    bool ok = ses_word_files_check(path, n_paths, e);
     for (size_t i = 0; ok && i < n_paths; i++) ok = read_file(&k, path[i], e);
     if (!ok) return false;
     if (!c->n) return ses_fail(e, SES_EARG, "%s: the text has no words", n_paths ? path[0] : "");

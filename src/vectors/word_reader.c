@@ -1,11 +1,15 @@
 /* Words of a text. */
+#define _POSIX_C_SOURCE 200809L
 #include "word_reader.h"
 
 #include "base/alloc.h"
 #include "base/unicode/lowercase.h"
 #include "base/unicode/utf8.h"
+#include "io/table_text.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A word of SES_WORDS_TEXT is split after it was found: text without blanks, as Chinese, comes in long
  * ones. */
@@ -21,9 +25,26 @@ static unsigned kind_of(char byte)
     return c < 0x80 ? kind[c] : HIGH;
 }
 
+static bool refuse_table(const char *path, ses_err *e)
+{
+    return ses_refuse_table(
+        path, "give a file with the texts alone, one per line, or pass them by standard input (-)", e);
+}
+
+bool ses_word_files_check(const char *const *path, size_t n, ses_err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(path[i], "-") != 0 && access(path[i], R_OK))
+            return ses_fail(e, SES_EIO, "%s: %s", path[i], strerror(errno));
+        if (!refuse_table(path[i], e)) return ses_wrap(e, "%s", path[i]);
+    }
+    return true;
+}
+
 bool ses_word_reader_open(ses_word_reader *r, const char *path, ses_words_rule rule, ses_err *e)
 {
     r->rule = rule;
+    if (!refuse_table(path, e)) return false;
     r->in = ses_input_stream_open(path, e);
     return r->in && (r->buffer = ses_alloc(BUFFER, e));
 }

@@ -28,6 +28,8 @@ typedef struct ses_word_reader {
     size_t next_piece; /* where the next word of pieces starts */
 } ses_word_reader;
 
+/* Whether all n files can be opened and are texts: the last one may be read after hours. */
+bool ses_word_files_check(const char *const *path, size_t n, ses_err *e);
 /* *r must be zeroed; free it even if this fails. */
 bool ses_word_reader_open(ses_word_reader *r, const char *path, ses_words_rule rule, ses_err *e);
 void ses_word_reader_free(ses_word_reader *r);

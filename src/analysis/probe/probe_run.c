@@ -278,6 +278,9 @@ static bool probe_vectors(run *r, ses_err *e)
     ok = ok && reserve_blocks(&s, e);
     for (size_t t = 0; ok && t < r->d->n_tasks; t++)
         ok = probe_task(&s, t, !r->a->classify.no_control, &r->r.vectors[t], e);
+    if (v.duplicates)
+        ses_report_note(r->c->report, "%s: %lld word%s occurred again; the first vector of a word counts.",
+                        r->a->classify.vectors, (long long)v.duplicates, v.duplicates == 1 ? "" : "s");
     r->done = s.done, r->r.words = v.words, r->r.unknown = v.unknown;
     free_vectors(&s);
     ses_probe_vectors_free(&v);

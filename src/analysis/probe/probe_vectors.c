@@ -68,6 +68,7 @@ bool ses_probe_vectors_read(ses_probe_vectors *v, const char *path, const ses_pr
     bool ok = r.v && ses_vectors_read_words(r.v, 0, e);
     size_t row = 0, n = 0;
     if (ok) {
+        v->duplicates = ses_vectors_duplicates(r.v);
         v->width = (size_t)ses_vectors_dim(r.v);
         v->x = ses_alloc_huge(d->rows * v->width, sizeof *v->x, e);
         r.one = ses_alloc_array(v->width, sizeof *r.one, e);

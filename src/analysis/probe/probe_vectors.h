@@ -8,6 +8,7 @@ typedef struct ses_probe_vectors {
     float *x; /* [rows of the data, width]: a word, or the mean of a text's words; zeros: none is known */
     size_t width;
     size_t words, unknown; /* words of the texts; of them, without a vector */
+    int64_t duplicates;    /* words of the file that occurred before: the first vector of a word counts */
 } ses_probe_vectors;
 
 /* Words are looked up as they are, then in lower case; fastText models have vectors of subwords for the

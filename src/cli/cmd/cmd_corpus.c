@@ -98,8 +98,24 @@ static bool progress(void *ctx, uint64_t done, uint64_t of)
     return !ses_train_monitor_should_stop();
 }
 
+/* A small corpus may have no document for evaluation. */
+static bool report_held_out(const ses_call *c, const args *a, ses_err *e)
+{
+    ses_corpus *corpus = ses_corpus_open(a->output, e);
+    if (!corpus) return false;
+    const ses_corpus_info *x = ses_corpus_info_of(corpus);
+    if (!c->quiet && x->held_out_fraction > 0 && !x->held_out)
+        fprintf(stderr,
+                "no document is held out for evaluation: --held-out %g of %" PRId64
+                " documents; blank lines separate documents\n",
+                x->held_out_fraction, x->documents);
+    ses_corpus_free(corpus);
+    return true;
+}
+
 static bool show(const ses_call *c, const args *a, double start, ses_err *e)
 {
+    if (!report_held_out(c, a, e)) return false;
     return ses_corpus_show(a->output, &(ses_corpus_view){ &c->out, a->json, ses_seconds() - start }, e);
 }
 

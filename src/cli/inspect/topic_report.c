@@ -160,7 +160,18 @@ static bool put_passes(ses_report *r, const ses_topic_model *m, ses_err *e)
         ses_figure_line(
             f, &(ses_figure_series){ .name = "perplexity", .n = (int64_t)n, .x = x, .y = m->perplexity });
     }
-    if (n) ses_report_note(r, "Perplexity of the last pass, before its updates: %.2f.", m->perplexity[n - 1]);
+    double last = n ? m->perplexity[n - 1] : 0;
+    if (n)
+        ses_report_note(r,
+                        last < 1e6 ? "Perplexity of the last pass, before its updates: %.2f."
+                                   : "Perplexity of the last pass, before its updates: %.3g.",
+                        last);
+    if (n && !(last <= (double)m->vocab.words))
+        ses_report_note(
+            r,
+            "That is worse than equal probabilities of all %lld words: the topics say nothing about "
+            "the texts. Use fewer topics or more texts.",
+            (long long)m->vocab.words);
     ses_free(x);
     return true;
 }

@@ -374,7 +374,7 @@ static bool run_all(ses_call *c, const ses_finetune_args *a, const char *const d
     return ses_finetune_one(c, &last, false, &stopped, e) && !stopped;
 }
 
-/* The data and options of all stages. */
+/* The data and options of all stages that are not finished. */
 static bool check_inputs(const ses_finetune_args *a, const char *const dir[2], ses_err *e)
 {
     ses_row_overlap overlap;
@@ -383,7 +383,8 @@ static bool check_inputs(const ses_finetune_args *a, const char *const dir[2], s
     const char *corpus = "";
     if (!ses_finetune_check_inputs(a, &overlap, e)) return false;
     if (a->stages.adapt && !set_pretrain(a, a->s.o.model, &corpus, dir[0], &p, e)) return false;
-    if (!a->stages.first) return true;
+    bool done = a->s.train.run.resume && ses_train_folder_has_result(dir[1]);
+    if (!a->stages.first || done) return true;
     return (set_first(a, NULL, dir[1], &first, e) && ses_finetune_check_inputs(&first, &overlap, e)) ||
            ses_wrap(e, "--first");
 }

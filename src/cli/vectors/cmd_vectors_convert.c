@@ -65,9 +65,7 @@ static bool save(ses_call *c, const ses_vectors *v, ses_err *e)
         fprintf(stderr, "%s: %s words, %lld dimensions%s\n", a->output,
                 ses_grouped_text(count, ses_vectors_count(v)), (long long)ses_vectors_dim(v),
                 six ? "; numbers have six decimals (--full-precision keeps all)" : "");
-    if (ok && !c->quiet && ses_vectors_duplicates(v))
-        fprintf(stderr, "%s words occurred again; their first vectors were written\n",
-                ses_grouped_text(count, ses_vectors_duplicates(v)));
+    if (ok) ses_report_duplicate_words(c, c->operands[0], v);
     return ok;
 }
 

@@ -4,6 +4,7 @@
 #include "cli/compute_args.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
+#include "vector_options.h"
 #include "vectors/analogies.h"
 #include "word_lists.h"
 
@@ -210,8 +211,9 @@ static bool run(ses_call *c, ses_err *e)
                       a->rules_given ? "rules" : "method");
     for (size_t i = 0; ok && i < a->similarity.n; i++)
         ok = ses_word_lists_add(&lists, a->similarity.item[i], e);
-    ok = ok && (v = ses_vectors_open(c->operands[0], e)) && score(a, v, &r, &lists, e) &&
-         (a->json ? put_json(c, &r, &lists, e) : show(c, &r, &lists, e));
+    ok = ok && (v = ses_vectors_open(c->operands[0], e)) && score(a, v, &r, &lists, e);
+    if (ok) ses_report_duplicate_words(c, c->operands[0], v);
+    ok = ok && (a->json ? put_json(c, &r, &lists, e) : show(c, &r, &lists, e));
     ses_vectors_free(v);
     ses_analogy_result_free(&r);
     ses_word_lists_free(&lists);

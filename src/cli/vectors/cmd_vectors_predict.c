@@ -6,6 +6,7 @@
 #include "vector_options.h"
 
 #include "base/alloc.h"
+#include "io/table_text.h"
 #include "io/text_reader.h"
 #include "sesame/table.h"
 #include "vectors/fasttext/fasttext_model.h"
@@ -60,7 +61,7 @@ typedef struct source {
 
 static bool open_source(source *s, const char *path, const char *column, ses_err *e)
 {
-    if (!ses_label_lines_is_table(path))
+    if (!ses_is_table_name(path))
         return ses_text_reader_open(&s->lines, path, SES_MAX_LINE, e) || ses_wrap(e, "%s", path);
     s->table = ses_records_open(path, &(ses_records_options){ .columns = &column, .n_columns = 1 }, e);
     return s->table != NULL;

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/ui/show_values.h"
+#include "vector_options.h"
 #include "word_lists.h"
 
 typedef struct args {
@@ -45,6 +46,7 @@ static bool run(ses_call *c, ses_err *e)
     ok = ok && (v = ses_vectors_open(c->operands[0], e)) && ses_vectors_read_words(v, a->limit, e) &&
          ses_word_lists_evaluate(&lists, v, a->limit, a->keep_case ? SES_FOLD_NONE : SES_FOLD_UNICODE,
                                  &a->pairs, e);
+    if (ok) ses_report_duplicate_words(c, c->operands[0], v);
     if (ok && a->json) {
         ses_json_writer *w = ses_json_writer_new(0, e);
         if (w) ses_word_lists_put_json(&lists, w);

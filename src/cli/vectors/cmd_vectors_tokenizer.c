@@ -36,6 +36,7 @@ static bool run(ses_call *c, ses_err *e)
               ses_word_tokenizer_write(v, a->output, a->overwrite, &skipped, e);
     if (ok && !c->quiet)
         fprintf(stderr, "%s: %s words\n", a->output, ses_grouped_text(count, ses_vectors_count(v) - skipped));
+    if (ok) ses_report_duplicate_words(c, c->operands[0], v);
     if (ok && !c->quiet && skipped)
         fprintf(stderr, "%s words are not UTF-8 and were left out\n", ses_grouped_text(count, skipped));
     ses_vectors_free(v);

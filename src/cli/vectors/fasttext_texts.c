@@ -4,18 +4,11 @@
 #include "base/alloc.h"
 #include "cli/line_limit.h"
 #include "io/input_stream.h"
+#include "io/table_text.h"
 
 #include <string.h>
 
 enum { CHUNK = 1 << 20 };
-
-bool ses_label_lines_is_table(const char *path)
-{
-    static const char *const table[] = { ".tsv", ".csv", ".jsonl", ".ndjson", ".json" };
-    for (size_t i = 0; i < SES_LEN(table); i++)
-        if (ses_input_stream_has_suffix(path, table[i])) return true;
-    return false;
-}
 
 /* Whether the file cannot be used in place. */
 static bool is_stream(const char *path)
@@ -74,7 +67,7 @@ static bool open_table(ses_label_lines *t, const char *path, const ses_label_col
 
 bool ses_label_lines_open(ses_label_lines *t, const char *path, const ses_label_columns *columns, ses_err *e)
 {
-    if (ses_label_lines_is_table(path)) {
+    if (ses_is_table_name(path)) {
         if (!open_table(t, path, columns, e)) return false;
     } else {
         size_t n;

@@ -21,9 +21,7 @@ typedef struct ses_label_columns {
     const char *text, *label; /* columns of a table */
 } ses_label_columns;
 
-/* Whether a name ends in .tsv, .csv, .jsonl, .ndjson or .json (and .gz, .xz, .zst). */
-bool ses_label_lines_is_table(const char *path);
-/* Other files are lines, compressed if the name ends in .gz, .xz or .zst; "-" is standard input. *t must be
+/* Files with names of tables are tables, others are lines, compressed if the name ends in .gz, .xz or .zst; "-" is standard input. *t must be
  * zeroed; free it even on failure. */
 bool ses_label_lines_open(ses_label_lines *t, const char *path, const ses_label_columns *columns, ses_err *e);
 void ses_label_lines_free(ses_label_lines *t);

@@ -2,6 +2,7 @@
 #include "vector_options.h"
 
 #include "base/file.h"
+#include "base/number_text.h"
 #include "cli/train/train_monitor.h"
 #include "sesame/vectors.h"
 #include "vectors/vectors_impl.h"
@@ -40,6 +41,15 @@ void ses_show_stop(ses_err *e)
     if (!e->code || !ses_train_monitor_should_stop()) return;
     fprintf(stderr, "sesame: %s\n", e->msg);
     *e = (ses_err){ 0 };
+}
+
+void ses_report_duplicate_words(const ses_call *c, const char *path, const ses_vectors *v)
+{
+    char count[SES_NUMBER_TEXT];
+    int64_t n = ses_vectors_duplicates(v);
+    if (n && !c->quiet)
+        fprintf(stderr, "%s: %s word%s occurred again; the first vector of a word counts\n", path,
+                ses_grouped_text(count, n), n == 1 ? "" : "s");
 }
 
 void ses_warn_skipped(const char *path, const ses_words_skipped *s)

@@ -3,6 +3,7 @@
 #define SES_CLI_VECTOR_OPTIONS_H
 
 #include "cli/command.h"
+#include "sesame/vectors.h"
 #include "vectors/word_reader.h"
 
 /* Names of SES_OPT_CHOICE, all of ses_vectors_writable_format. */
@@ -41,6 +42,8 @@ bool ses_vectors_output_check(const char *path, const char *format, bool overwri
 
 /* Prints and clears the error of a run that a signal stopped: main exits with the code of the signal. */
 void ses_show_stop(ses_err *e);
+/* Tells that words of the file occurred again: their first vectors count. */
+void ses_report_duplicate_words(const ses_call *c, const char *path, const ses_vectors *v);
 /* Warns about words that were skipped. */
 void ses_warn_skipped(const char *path, const ses_words_skipped *s);
 

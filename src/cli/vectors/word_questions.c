@@ -1,5 +1,6 @@
 /* Questions to word vectors: see word_questions.h. */
 #include "word_questions.h"
+#include "vector_options.h"
 
 #include "base/alloc.h"
 #include "base/thread_pool.h"
@@ -238,6 +239,7 @@ static bool open_session(session *s, ses_err *e)
     ses_compute_args compute = { .threads = a->threads };
     s->v = ses_vectors_open(s->x->path, e);
     if (!s->v || !ses_vectors_read_words(s->v, a->limit, e)) return false;
+    ses_report_duplicate_words(s->x->call, s->x->path, s->v);
     int64_t n = ses_vectors_count(s->v);
     s->dim = ses_vectors_dim(s->v);
     s->k = a->top_k < n ? a->top_k : n;

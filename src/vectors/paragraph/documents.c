@@ -62,6 +62,7 @@ bool ses_documents_read(ses_documents *d, const char *const *path, size_t n_path
                         const ses_documents_options *o, ses_err *e)
 {
     int64_t words = 0;
+    if (!ses_word_files_check(path, n_paths, e)) return false;
     for (size_t i = 0; i < n_paths; i++)
         if (!read_file(d, path[i], &words, o, e)) return false;
     if (!words) return ses_fail(e, SES_EARG, "%s: the text has no words", n_paths ? path[0] : "");

@@ -84,6 +84,11 @@ static double *read_start(const char *path, int64_t topics, int64_t words, ses_e
 static bool train_lda(ses_topic_model *m, const ses_term_counts *b, const char *start,
                       ses_topic_progress *progress, void *ctx, bool *stopped, ses_err *e)
 {
+    if (m->s.lda.topics > b->cols)
+        return ses_fail(e, SES_EARG,
+                        "%lld topics of %lld texts with %lld words; expected at most as many topics "
+                        "as words",
+                        (long long)m->s.lda.topics, (long long)b->rows, (long long)b->cols);
     double *lambda = start ? read_start(start, m->s.lda.topics, b->cols, e) : NULL;
     bool ok = (!start || lambda) && ses_lda_new(&m->lda, &m->s.lda, b->cols, lambda, m->pool, e);
     ses_free(lambda);

@@ -1,0 +1,82 @@
+/* Tables by mistake: see table_text.h. */
+#define _POSIX_C_SOURCE 200809L
+#include "table_text.h"
+
+#include "text_reader.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+enum { LINE_BYTES = 1 << 20 };
+
+static const char *const tables[] = { ".tsv", ".csv" }, *const objects[] = { ".jsonl", ".ndjson", ".json" };
+
+static bool has_ending(const char *path, const char *const *ending, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ses_input_stream_has_suffix(path, ending[i])) return true;
+    return false;
+}
+
+bool ses_is_json_lines_name(const char *path) { return has_ending(path, objects, SES_LEN(objects)); }
+
+bool ses_is_table_name(const char *path)
+{
+    return has_ending(path, tables, SES_LEN(tables)) || ses_is_json_lines_name(path);
+}
+
+static size_t count(const char *s, size_t n, char c)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) found += s[i] == c;
+    return found;
+}
+
+/* The separator of two lines; 0: none. A tab separates fields wherever it is. */
+static char separator(const char *first, size_t n_first, const char *second, size_t n_second)
+{
+    static const char known[] = "\t,;|";
+    for (const char *c = known; *c; c++) {
+        size_t n = count(first, n_first, *c);
+        if (n && (*c == '\t' || n == count(second, n_second, *c))) return *c;
+    }
+    return 0;
+}
+
+char ses_other_separator(const char *name, const char *row)
+{
+    return separator(name, strlen(name), row, strlen(row));
+}
+
+/* Whether the first two lines are rows of a table, or the first is a JSON object. */
+static bool is_table(const char *path, bool json)
+{
+    ses_text_reader r = { 0 };
+    ses_err ignored = { 0 };
+    ses_buf first = { 0 };
+    const char *s = NULL;
+    size_t n;
+    bool found = false;
+    if (ses_text_reader_open(&r, path, LINE_BYTES, &ignored) && ses_text_reader_next(&r, &s, &n, &ignored) &&
+        s) {
+        ses_buf_append(&first, s, n);
+        bool more = ses_buf_ok(&first, NULL) && ses_text_reader_next(&r, &s, &n, &ignored) && s;
+        if (first.data && json)
+            found = *ses_trim((ses_string){ first.data, first.len }).p == '{';
+        else if (first.data)
+            found = separator(first.data, first.len, more ? s : "", more ? n : 0) != 0;
+    }
+    ses_buf_free(&first);
+    ses_text_reader_free(&r);
+    return found;
+}
+
+bool ses_refuse_table(const char *path, const char *remedy, ses_err *e)
+{
+    struct stat s;
+    bool json = ses_is_json_lines_name(path);
+    if (!ses_is_table_name(path) || stat(path, &s) || !S_ISREG(s.st_mode) || !is_table(path, json))
+        return true;
+    return ses_fail(e, SES_EFORMAT, "%s, not plain text: %s would be words of the text; %s",
+                    json ? "JSON lines" : "a table", json ? "its keys" : "its header and labels", remedy);
+}

@@ -1,0 +1,21 @@
+/* Tables by mistake: a table where plain text is expected, and fields with another separator than expected. */
+#ifndef SES_IO_TABLE_TEXT_H
+#define SES_IO_TABLE_TEXT_H
+
+#include "sesame/table.h"
+
+/* Whether a file is a table or JSON lines by its name, without an ending of compression. */
+bool ses_is_table_name(const char *path);
+
+/* JSON lines: .jsonl, .ndjson, .json. */
+bool ses_is_json_lines_name(const char *path);
+
+/* For readers of plain text: fails if a regular file has the name of a table and its first two lines have fields,
+ * or are JSON objects. The message does not name the file. remedy: what to do instead. A file that cannot be read is left to the reader. */
+bool ses_refuse_table(const char *path, const char *remedy, ses_err *e);
+
+/* The separator that a table of one column seems to have: it is in the name of the column, and as often in its
+ * first row; 0: none. */
+char ses_other_separator(const char *name, const char *row);
+
+#endif
