@@ -162,6 +162,50 @@ ok "are refused" err_has 'separated by .;., not by .,.'
 ok "finetune" exits 3 "$sesame" finetune --method nb --task classify --train "$tmp/comma.tsv" -o "$tmp/nb1"
 ok "asks for the delimiter" err_has 'available: sentence,label .*are the fields separated otherwise? Set the delimiter'
 
+# ---- columns of another kind ----
+
+awk -F '\t' -v OFS='\t' 'NR == 1 { print; next } { print $2, $1 }' "$tmp/train.tsv" >"$tmp/swapped.tsv"
+awk -F '\t' -v OFS='\t' 'NR == 1 { print; next } { print $1, NR / 7 }' "$tmp/train.tsv" >"$tmp/numbers.tsv"
+classify() { "$sesame" finetune --method nb --task classify --overwrite -o "$tmp/nb1" --train "$@"; }
+swapped='2 different texts have 40 different labels: are the columns of texts and labels swapped?'
+ok "swapped columns" exits 3 classify "$tmp/swapped.tsv"
+ok "are refused" err_has "swapped.tsv: $swapped"
+ok "by curve" exits 3 "$sesame" curve --task classify --train "$tmp/swapped.tsv" --eval "$tmp/swapped.tsv" --methods nb --sizes all -o "$tmp/c1"
+ok "too" err_has "$swapped"
+ok "by ladder" exits 3 "$sesame" ladder classify "$tmp/swapped.tsv" "$tmp/swapped.tsv" --only nb
+ok "too" err_has "$swapped"
+ok "by probe" exits 3 "$sesame" probe text -m $m "$tmp/swapped.tsv" --layers 1 --no-random
+ok "too" err_has '2 different texts have 32 different labels: are the columns'
+ok "the text as label" exits 3 classify "$tmp/train.tsv" --label sentence
+ok "is refused" err_has 'the label of every example is its text'
+ok "numbers as labels" exits 3 classify "$tmp/numbers.tsv"
+ok "are refused" err_has '40 examples have 40 different numbers as labels: the task regress learns numbers'
+ok "whole numbers are labels" sh -c "sed 's/neg\$/0/; s/pos\$/1/' '$tmp/train.tsv' >'$tmp/ints.tsv'; '$sesame' finetune --method nb --task classify --overwrite -o '$tmp/nb1' --train '$tmp/ints.tsv' -q"
+awk -F '\t' -v OFS='\t' 'NR == 1 { print "id", "body", "kind"; next } { print NR, $1, $2 }' "$tmp/train.tsv" >"$tmp/names.tsv"
+ok "topics of unknown columns" exits 3 topics "$tmp/names.tsv"
+ok "ask for one" err_has 'no column "sentence" or "text": name the column of the texts, one of id, body, kind'
+ok "the named one" exits 0 topics --text-column body "$tmp/names.tsv"
+ok "probe of unknown columns" exits 3 "$sesame" probe text -m $m "$tmp/names.tsv" --layers 1 --no-random
+ok "asks for one" err_has 'no column "text"; available: id, body, kind'
+sed 1d "$tmp/train.tsv" >"$tmp/headless.tsv"
+ok "probe without a header" exits 0 "$sesame" probe text -m $m "$tmp/headless.tsv" --layers 1 --no-random
+ok "has all rows" out_has '32 training and 4 test examples'
+
+# ---- files of another model, or of the training ----
+
+"$sesame" train-tokenizer --type wordpiece --vocab-size 60 -q -o "$tmp/other.json" "$tmp/texts.txt"
+ok "the tokenizer of another model" exits 3 "$sesame" finetune -m "$tmp/model" --tokenizer "$tmp/other.json" --task classify --train "$tmp/train.tsv" --steps 1 -o "$tmp/f1"
+ok "is refused" err_has 'the tokenizer .*other.json belongs to another model: [0-9]* of the [0-9]* tokens of .*model have the same id'
+none "another tokenizer" "$tmp/f1"
+ok "its own" exits 0 "$sesame" finetune -m "$tmp/model" --tokenizer "$tmp/model" --task classify --train "$tmp/train.tsv" --steps 1 -o "$tmp/f1"
+awk '{ print; print "" }' "$tmp/texts.txt" >"$tmp/documents.txt"
+head -60 "$tmp/documents.txt" >"$tmp/half.txt"
+"$sesame" corpus build -q --tokenizer "$tmp/vocab.txt" -o "$tmp/docs.ids" "$tmp/documents.txt" >"$tmp/out"
+"$sesame" corpus build -q --tokenizer "$tmp/vocab.txt" -o "$tmp/half.ids" "$tmp/half.txt" >"$tmp/out"
+pretrain() { "$sesame" pretrain --config "$tmp/config.json" --tokenizer "$tmp/vocab.txt" --length 16 --steps 1 --threads 1 --overwrite -o "$tmp/p" "$@"; }
+ok "pretrain" exits 0 pretrain --corpus "$tmp/half.ids" --eval "$tmp/docs.ids"
+ok "counts documents" err_has 'docs.ids: 30 of 60 documents are also in the training data, .*half.ids: scores on them'
+
 # ---- settings that leave nothing ----
 
 ok "all is held out" exits 3 corpus --held-out 99% "$tmp/texts.txt"
@@ -173,7 +217,7 @@ ok "topics than words" exits 3 topics -k 500 "$tmp/texts.txt"
 ok "told" err_has '500 topics of 60 texts with [0-9]* words; expected at most as many topics as words'
 awk 'BEGIN { for (i = 0; i < 20; i++) printf "w%d v%d\n", i, i }' >"$tmp/words.txt"
 ok "as many topics as words" exits 0 topics -k 40 --words blank "$tmp/words.txt"
-ok "are worse than chance" out_has 'worse than equal probabilities of all 40 words'
+ok "are worse than chance" out_has 'worse than equal probabilities of all 40 words: the texts are few'
 printf 'film 1 0\nmovie 0 1\nfilm 0 1\n' >"$tmp/again.txt"
 for action in "nearest $tmp/again.txt movie" "similarity $tmp/again.txt $tmp/pairs.txt" "convert $tmp/again.txt -o $tmp/again.bin --to word2vec-binary"; do
     printf 'film movie 5\n' >"$tmp/pairs.txt"

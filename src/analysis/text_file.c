@@ -107,6 +107,23 @@ static bool check_separator(ses_records *r, const char *path, ses_err *e)
                     c == ',' ? "name the file .csv" : "write it with tabs (.tsv) or commas (.csv)");
 }
 
+/* The first of several columns may have numbers or labels. */
+static bool check_only(const ses_records *r, const char *path, ses_err *e)
+{
+    ses_buf names = { 0 };
+    size_t n = ses_records_name_count(r);
+    if (n < 2) return true;
+    for (size_t i = 0; i < n; i++)
+        ses_buf_appendf(&names, "%s%s", i ? ", " : "",
+                        ses_quoted_of(ses_records_name(r, i), strlen(ses_records_name(r, i))).s);
+    if (ses_buf_ok(&names, e))
+        ses_fail(e, SES_EARG,
+                 "%s: no column \"sentence\" or \"text\": name the column of the texts, one of %.300s", path,
+                 names.data);
+    ses_buf_free(&names);
+    return false;
+}
+
 /* The column of the texts: as given, "sentence", "text", or the first one. */
 static const char *choose_column(const char *path, const ses_text_file_options *o, ses_err *e)
 {
@@ -120,7 +137,8 @@ static const char *choose_column(const char *path, const ses_text_file_options *
             if (name && !strcmp(name, names[k]) && !strcmp(found, "1")) found = names[k];
         }
     bool json = r && ses_records_format(r) == SES_TABLE_JSONL;
-    if (r && !json && !strcmp(found, "1") && !check_separator(r, path, e)) found = NULL;
+    if (r && !json && !strcmp(found, "1") && (!check_separator(r, path, e) || !check_only(r, path, e)))
+        found = NULL;
     ses_records_free(r);
     return found && json && !strcmp(found, "1") ? "text" : found;
 }

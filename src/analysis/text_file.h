@@ -11,7 +11,7 @@
 #include "sesame/tokenizer.h"
 
 typedef struct ses_text_file_options {
-    const char *text_column;   /* tables: name or number; NULL: sentence, text, or the first column */
+    const char *text_column;   /* tables: name or number; NULL: sentence, text, or the only column */
     const char *label_column;  /* tables: NULL: none; CoNLL-U: upos, xpos, deprel or a number, NULL: upos */
     const char *target_column; /* tables: texts of a decoder; NULL: none */
     size_t max_texts;          /* 0: all */

@@ -398,25 +398,3 @@ const char *ses_examples_label_value(const ses_examples *d, size_t i)
 }
 size_t ses_examples_skipped(const ses_examples *d) { return d->skipped; }
 size_t ses_examples_repaired(const ses_examples *d) { return d->repaired; }
-
-bool ses_examples_check_learnable(const ses_examples *d, ses_err *e)
-{
-    const ses_labeled_example *first = &d->item[0];
-    bool differs = d->kind == SES_DATA_CHOICE || (!has_classes(d->kind) && d->kind != SES_DATA_REGRESS);
-    if (!d->n) return ses_fail(e, SES_EFORMAT, "no examples");
-    for (size_t i = 0; i < d->n && !differs; i++) {
-        const ses_labeled_example *x = &d->item[i];
-        differs = x->label != first->label || x->target != first->target;
-        for (size_t k = 0; k < x->n_labels && !differs; k++) differs = x->labels[k] != first->labels[0];
-        if (d->kind == SES_DATA_MULTI) differs = differs || x->n_labels != first->n_labels;
-    }
-    if (differs) return true;
-    if (d->kind == SES_DATA_REGRESS)
-        return ses_fail(e, SES_EARG, "all %zu examples have the number %g: nothing to learn", d->n,
-                        first->target);
-    const char *name = d->kind == SES_DATA_CLASSIFY ? ses_examples_label_name(d, (size_t)first->label)
-                       : first->n_labels            ? ses_examples_label_name(d, (size_t)first->labels[0])
-                                                    : NULL;
-    return ses_fail(e, SES_EARG, "all %zu examples have the label \"%s\": nothing to learn", d->n,
-                    name ? name : "");
-}

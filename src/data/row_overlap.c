@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "corpus_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +59,14 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+size_t ses_row_set_distinct(ses_row_set *s)
+{
+    size_t n = s->n > 0;
+    if (s->n) qsort(s->hash, s->n, sizeof *s->hash, ascending);
+    for (size_t i = 1; i < s->n; i++) n += s->hash[i] != s->hash[i - 1];
+    return n;
+}
+
 ses_row_overlap ses_row_set_overlap(ses_row_set *train, ses_row_set *eval)
 {
     ses_row_overlap o = { 0, eval->n };
@@ -78,6 +87,27 @@ bool ses_examples_overlap(const ses_examples *train, const ses_examples *eval, s
     if (ok) *out = ses_row_set_overlap(&t, &v);
     ses_row_set_free(&t);
     ses_row_set_free(&v);
+    return ok;
+}
+
+bool ses_corpus_overlap(const ses_corpus *train, const ses_corpus *eval, ses_row_overlap *out, ses_err *e)
+{
+    double held_out = ses_corpus_info_of(train)->held_out_fraction;
+    size_t n = (size_t)ses_corpus_info_of(eval)->documents;
+    uint64_t *hash = ses_alloc_array(n + 1, sizeof *hash, e), *at;
+    bool *found = hash ? ses_alloc_array(n + 1, sizeof *found, e) : NULL;
+    for (size_t i = 0; found && i < n; i++) hash[i] = ses_corpus_document_hash(eval, (int64_t)i);
+    if (found) qsort(hash, n, sizeof *hash, ascending);
+    for (int64_t i = 0; found && i < ses_corpus_info_of(train)->documents; i++) {
+        uint64_t h = ses_corpus_document_hash(train, i);
+        if (!ses_corpus_is_held_out(h, held_out) && (at = bsearch(&h, hash, n, sizeof h, ascending)))
+            found[at - hash] = true;
+    }
+    *out = (ses_row_overlap){ 0, n };
+    for (size_t i = 0; found && i < n; i++) out->shared += found[i];
+    bool ok = found != NULL;
+    ses_free(hash);
+    ses_free(found);
     return ok;
 }
 

@@ -4,6 +4,7 @@
 #include "base/elmo/word_chars.h"
 #include "base/file.h"
 #include "comm/comm_impl.h"
+#include "data/row_overlap.h"
 #include "io/event_file.h"
 #include "model/model_desc.h"
 #include "pretrain_impl.h"
@@ -393,6 +394,22 @@ static void report_skipped(ses_pretrain *p)
             n > 1 ? "s" : "", ses_objective_mix_min_passage(p->objectives), n > 1 ? "are" : "is");
 }
 
+/* Documents of --eval that are trained on. */
+static bool report_overlap(ses_pretrain *p, ses_err *e)
+{
+    ses_row_overlap o;
+    for (size_t i = 0; p->o.eval_corpus && i < p->n_parts; i++) {
+        if (!ses_corpus_overlap(p->corpus[i], p->corpus[p->n_parts], &o, e)) return false;
+        if (o.shared)
+            ses_training_notify(
+                on_event, p,
+                "%s: %zu of %zu documents are also in the training data, %s: scores on them say "
+                "nothing about new texts",
+                p->o.eval_corpus, o.shared, o.rows, p->o.corpora[i]);
+    }
+    return true;
+}
+
 static void report_shortened(ses_pretrain *p)
 {
     int64_t n = p->n_shortened_words;
@@ -444,7 +461,8 @@ static bool train(ses_pretrain *p, ses_run_end *end, ses_err *e)
                             .add_files = ses_pretrain_add_run_info,
                             .evaluate = p->n_eval ? evaluate : NULL };
     ses_run_log_options o = log_options(p);
-    bool opened = compute_baselines(p, e) && ses_run_log_open(&p->run_log, &o, p->trainer, e);
+    bool opened =
+        compute_baselines(p, e) && report_overlap(p, e) && ses_run_log_open(&p->run_log, &o, p->trainer, e);
     if (!ses_comm_all_ok(o.comm, opened, e)) return false;
     report_skipped(p);
     report_shortened(p);

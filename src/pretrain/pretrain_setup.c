@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "comm/comm_impl.h"
 #include "pretrain_impl.h"
+#include "text/tokenizer_match.h"
 #include "train/distill/student_config.h"
 #include "train/model_presets.h"
 #include "train/optim/optim_kind.h"
@@ -110,6 +111,9 @@ static bool load_config(ses_pretrain *p, ses_err *e)
     if (!opt->model && !opt->tokenizer) return ses_fail(e, SES_EUSAGE, "a new model needs a tokenizer");
     p->tokenizer = ses_tokenizer_open(opt->tokenizer ? opt->tokenizer : p->model_dir, e);
     if (!p->tokenizer) return false;
+    if (opt->model && opt->tokenizer &&
+        !ses_tokenizer_check_model(p->tokenizer, opt->tokenizer, p->model_dir, e))
+        return false;
     if (opt->model) {
         if (ses_model_is_adapter(p->model_dir))
             return ses_fail(e, SES_EUSAGE, "%s: an adapter; merge it first with 'sesame convert'",

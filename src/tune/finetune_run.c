@@ -7,6 +7,7 @@
 #include "comm/comm_impl.h"
 #include "task/words/word_stack.h"
 #include "text/tokenizer_files.h"
+#include "text/tokenizer_match.h"
 #include "token_vectors.h"
 #include "train/model_presets.h"
 #include "train/optim/optim_kind.h"
@@ -278,6 +279,9 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
         f->tuner = tokenizer ? ses_finetuner_new(&t, tokenizer, type ? type : "", f->dev, e) : NULL;
         ses_free(tokenizer);
     }
+    if (f->tuner && o->model && o->tokenizer && !o->config &&
+        !ses_tokenizer_check_model(f->tuner->tokenizer, o->tokenizer, o->model, e))
+        return false;
     if (!f->tuner || !ses_finetuner_set_labels(f->tuner, f->train_rows, e) || !fit_config(f, e) ||
         !ses_left_to_right_config(f, e) || !ses_exit_training_config(f, e) ||
         !ses_finetune_check_metric(f, e))

@@ -144,7 +144,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, text_column),
       .value = "COLUMN",
-      .help = "tables: name or number; default: sentence, text or the first column" },
+      .help = "tables: name or number; default: sentence, text or the only column" },
     SES_OPT_INCLUDE(args, model, model_table),
     SES_OPT_INCLUDE(args, lda, lda_table),
     SES_OPT_INCLUDE(args, lsa, lsa_table),

@@ -167,11 +167,10 @@ static bool put_passes(ses_report *r, const ses_topic_model *m, ses_err *e)
                                    : "Perplexity of the last pass, before its updates: %.3g.",
                         last);
     if (n && !(last <= (double)m->vocab.words))
-        ses_report_note(
-            r,
-            "That is worse than equal probabilities of all %lld words: the topics say nothing about "
-            "the texts. Use fewer topics or more texts.",
-            (long long)m->vocab.words);
+        ses_report_note(r,
+                        "That bound is worse than equal probabilities of all %lld words: the texts are few "
+                        "for %lld topics.",
+                        (long long)m->vocab.words, (long long)ses_topic_count(m));
     ses_free(x);
     return true;
 }
