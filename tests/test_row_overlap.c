@@ -1,4 +1,4 @@
-/* Rows of evaluation data that are rows of the training data: texts, pairs, words, white space, empty rows. */
+/* Rows of evaluation data that are in the training data: texts, pairs, words, white space, empty rows. */
 #include "check.h"
 #include "data/row_overlap.h"
 

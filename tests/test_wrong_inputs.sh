@@ -17,7 +17,7 @@ quick() { tune --steps 1 "$@"; }
 
 # ---- evaluation data that are training data ----
 
-all='train.tsv: 40 of 40 examples are also in the training data: scores on them say nothing about new texts'
+all='train.tsv: 40 of 40 examples are also in the training data: scores on them do not measure generalization'
 some='part.tsv: 5 of 25 examples are also in the training data'
 ok "finetune" exits 0 quick --eval "$tmp/train.tsv" -o "$tmp/model"
 ok "tells" err_has "$all"
@@ -26,7 +26,7 @@ ok "and in the card" grep -q 'On train.tsv, 40 examples, of which 40 are trainin
 ok "a part" exits 0 quick --eval "$tmp/part.tsv" -o "$tmp/f"
 ok "is counted" err_has "$some"
 ok "new texts" exits 0 quick --eval "$tmp/new.tsv" -o "$tmp/f"
-ok "say nothing" sh -c "! grep 'training data' '$tmp/err'"
+ok "no notice" sh -c "! grep 'training data' '$tmp/err'"
 ok "nor in the results" sh -c "! grep in_train '$tmp/f/all_results.json'"
 ok "the examples that are drawn" exits 0 quick --eval "$tmp/train.tsv" --train-size 10 -o "$tmp/f"
 ok "are compared" err_has 'train.tsv: 10 of 40 examples'
@@ -119,6 +119,8 @@ ok "are named" err_has '--vectors: .*train.tsv: '
 ok "ladder: no model" exits 3 ladder --only nb,finetuned -m "$tmp/z"
 ok "ladder: another model" exits 3 ladder --only nb,ulmfit --lm $m
 ok "is named" err_has '--lm .*a model of type "bert", expected "awd-lstm"'
+ok "ladder: not ELMo" exits 3 ladder --only nb,elmo --elmo $m
+ok "is named" err_has '--elmo .*a model of type "bert", expected "elmo"'
 none ladder "$tmp/l1"
 
 # ---- tables that are read as text, texts in other columns ----
@@ -167,6 +169,7 @@ ok "asks for the delimiter" err_has 'available: sentence,label .*are the fields 
 awk -F '\t' -v OFS='\t' 'NR == 1 { print; next } { print $2, $1 }' "$tmp/train.tsv" >"$tmp/swapped.tsv"
 awk -F '\t' -v OFS='\t' 'NR == 1 { print; next } { print $1, NR / 7 }' "$tmp/train.tsv" >"$tmp/numbers.tsv"
 classify() { "$sesame" finetune --method nb --task classify --overwrite -o "$tmp/nb1" --train "$@"; }
+sed 's/neg$/0/; s/pos$/1/' "$tmp/train.tsv" >"$tmp/ints.tsv"
 swapped='2 different texts have 40 different labels: are the columns of texts and labels swapped?'
 ok "swapped columns" exits 3 classify "$tmp/swapped.tsv"
 ok "are refused" err_has "swapped.tsv: $swapped"
@@ -176,11 +179,13 @@ ok "by ladder" exits 3 "$sesame" ladder classify "$tmp/swapped.tsv" "$tmp/swappe
 ok "too" err_has "$swapped"
 ok "by probe" exits 3 "$sesame" probe text -m $m "$tmp/swapped.tsv" --layers 1 --no-random
 ok "too" err_has '2 different texts have 32 different labels: are the columns'
+ok "probe with a test file of other labels" exits 3 "$sesame" probe text -m $m "$tmp/train.tsv" "$tmp/ints.tsv" --layers 1 --no-random
+ok "is refused" err_has 'none of the labels of the development data occurs in the training data'
 ok "the text as label" exits 3 classify "$tmp/train.tsv" --label sentence
 ok "is refused" err_has 'the label of every example is its text'
 ok "numbers as labels" exits 3 classify "$tmp/numbers.tsv"
 ok "are refused" err_has '40 examples have 40 different numbers as labels: the task regress learns numbers'
-ok "whole numbers are labels" sh -c "sed 's/neg\$/0/; s/pos\$/1/' '$tmp/train.tsv' >'$tmp/ints.tsv'; '$sesame' finetune --method nb --task classify --overwrite -o '$tmp/nb1' --train '$tmp/ints.tsv' -q"
+ok "whole numbers are labels" exits 0 classify "$tmp/ints.tsv"
 awk -F '\t' -v OFS='\t' 'NR == 1 { print "id", "body", "kind"; next } { print NR, $1, $2 }' "$tmp/train.tsv" >"$tmp/names.tsv"
 ok "topics of unknown columns" exits 3 topics "$tmp/names.tsv"
 ok "ask for one" err_has 'no column "sentence" or "text": name the column of the texts, one of id, body, kind'
@@ -209,12 +214,12 @@ ok "counts documents" err_has 'docs.ids: 30 of 60 documents are also in the trai
 # ---- settings that leave nothing ----
 
 ok "all is held out" exits 3 corpus --held-out 99% "$tmp/texts.txt"
-ok "told" err_has 'all documents (1) are held out, none is left for training: .*blank lines separate them'
+ok "reported" err_has 'all documents (1) are held out, none is left for training: .*blank lines separate them'
 ok "the same again" exits 3 corpus --held-out 99% "$tmp/texts.txt"
 ok "another part" exits 0 corpus --held-out 0.1% "$tmp/texts.txt"
 ok "none is held out" err_has 'no document is held out for evaluation: --held-out 0.001 of 1 documents'
 ok "topics than words" exits 3 topics -k 500 "$tmp/texts.txt"
-ok "told" err_has '500 topics of 60 texts with [0-9]* words; expected at most as many topics as words'
+ok "reported" err_has '500 topics of 60 texts with [0-9]* words; expected at most as many topics as words'
 awk 'BEGIN { for (i = 0; i < 20; i++) printf "w%d v%d\n", i, i }' >"$tmp/words.txt"
 ok "as many topics as words" exits 0 topics -k 40 --words blank "$tmp/words.txt"
 ok "are worse than chance" out_has 'worse than equal probabilities of all 40 words: the texts are few'

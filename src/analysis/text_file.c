@@ -93,7 +93,7 @@ static bool read_lines(ses_text_file *f, const char *path, const ses_text_file_o
 
 /* ---- tables ---- */
 
-/* Of a table with another separator the first column would be the whole row, with its labels. */
+/* The first column of a table with another separator is the whole row, with its labels. */
 static bool check_separator(ses_records *r, const char *path, ses_err *e)
 {
     const char *name = ses_records_column_name(r, 0);

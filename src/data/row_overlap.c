@@ -116,8 +116,8 @@ const char *ses_row_overlap_text(const ses_row_overlap *o, const char *eval_name
     *buf = 0;
     if (o->shared)
         snprintf(buf, size,
-                 "%s: %zu of %zu examples %s also in the training data: scores on them say nothing about new "
-                 "texts",
+                 "%s: %zu of %zu examples %s also in the training data: scores on them do not measure "
+                 "generalization",
                  eval_name, o->shared, o->rows, o->shared == 1 ? "is" : "are");
     return buf;
 }

@@ -29,8 +29,8 @@ typedef struct ses_row_overlap {
 ses_row_overlap ses_row_set_overlap(ses_row_set *train, ses_row_set *eval);
 bool ses_examples_overlap(const ses_examples *train, const ses_examples *eval, ses_row_overlap *out,
                           ses_err *e);
-/* The same for documents of corpora: held-out documents of `train` are not trained on. By the hashes that the
- * files have. */
+/* The same for documents of corpora, whose files have their hashes. Held-out documents of `train` do not
+ * count. */
 bool ses_corpus_overlap(const ses_corpus *train, const ses_corpus *eval, ses_row_overlap *out, ses_err *e);
 /* A sentence about the overlap, without a period: "12 of 100 examples of dev.tsv are ..."; "" if there is
  * none. */

@@ -1,4 +1,4 @@
-/* Tables by mistake: a table where plain text is expected, and fields with another separator than expected. */
+/* Tables by mistake: where plain text is expected, or with another separator. */
 #ifndef SES_IO_TABLE_TEXT_H
 #define SES_IO_TABLE_TEXT_H
 
@@ -10,12 +10,13 @@ bool ses_is_table_name(const char *path);
 /* JSON lines: .jsonl, .ndjson, .json. */
 bool ses_is_json_lines_name(const char *path);
 
-/* For readers of plain text: fails if a regular file has the name of a table and its first two lines have fields,
- * or are JSON objects. The message does not name the file. remedy: what to do instead. A file that cannot be read is left to the reader. */
+/* For readers of plain text: fails if a regular file has the name of a table, and its first two lines have
+ * fields or are JSON objects. The message does not name the file. remedy: what to do instead. A file that
+ * cannot be read is left to the reader. */
 bool ses_refuse_table(const char *path, const char *remedy, ses_err *e);
 
-/* The separator that a table of one column seems to have: it is in the name of the column, and as often in its
- * first row; 0: none. */
+/* The separator that a table of one column seems to have: the name of the column has it, and the first row as
+ * often; 0: none. */
 char ses_other_separator(const char *name, const char *row);
 
 #endif

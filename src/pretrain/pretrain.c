@@ -403,8 +403,8 @@ static bool report_overlap(ses_pretrain *p, ses_err *e)
         if (o.shared)
             ses_training_notify(
                 on_event, p,
-                "%s: %zu of %zu documents are also in the training data, %s: scores on them say "
-                "nothing about new texts",
+                "%s: %zu of %zu documents are also in the training data, %s: scores on them do "
+                "not measure generalization",
                 p->o.eval_corpus, o.shared, o.rows, p->o.corpora[i]);
     }
     return true;

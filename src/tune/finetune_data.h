@@ -32,8 +32,8 @@ ses_finetuner_options ses_finetuner_options_from(const ses_finetune_task_options
 bool ses_config_labels(const ses_json *config, ses_data_kind kind, ses_examples **out, bool *has_names,
                        ses_err *e);
 
-/* finetune_rows.c: reads the files of a run as its training does, with those of further data sets: for commands
- * that do other work first. *overlap: of the first set. */
+/* Reads the files of all data sets of a run as its training does: for commands that do other work first.
+ * *overlap: of the first set. */
 bool ses_finetune_check_data(const ses_finetune_options *o, ses_row_overlap *overlap, ses_err *e);
 
 /* predictor.c: reads a file as an evaluation does, with labels, or as a prediction does. The model is not

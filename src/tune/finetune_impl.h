@@ -95,7 +95,7 @@ bool ses_finetune_evaluate_part(ses_finetune *f, bool last, ses_err *e);
 /* A data set of a mixture: a run without a trainer. */
 ses_finetune *ses_finetune_new_part(const ses_finetune_options *o, ses_device *d, ses_err *e);
 
-/* finetune_rows.c */
+/* finetune_data.c */
 /* Sets the task of the data; default: by its columns. */
 bool ses_finetune_find_task(ses_finetune *f, ses_err *e);
 /* Reads the training and evaluation examples; labels of both agree. The former may be a random part. */

@@ -119,8 +119,14 @@ static bool check_task(const ses_probe_data *d, const ses_probe_task *t, ses_err
 {
     static const char *const name[] = { "training", "development", "test" };
     for (int s = 0; s < SES_PROBE_SETS; s++) {
-        size_t n = 0;
-        for (size_t i = d->first[s]; i < d->first[s + 1]; i++) n += t->y[i] != SES_PROBE_NO_LABEL;
+        size_t n = 0, unseen = 0;
+        for (size_t i = d->first[s]; i < d->first[s + 1]; i++) {
+            n += t->y[i] != SES_PROBE_NO_LABEL;
+            unseen += t->y[i] == SES_PROBE_UNSEEN_LABEL;
+        }
+        if (n && unseen == n)
+            return ses_fail(e, SES_EARG, "%s: none of the labels of the %s data occurs in the training data",
+                            t->name, name[s]);
         if (!n)
             return ses_fail(e, SES_EARG, "%s: the %s data have no example%s", t->name, name[s],
                             s == SES_PROBE_TRAIN

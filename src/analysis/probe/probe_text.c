@@ -110,7 +110,7 @@ static bool run_text(ses_analysis_call *c, char *const *file, int n, const ses_p
         ok = read_texts(&t, file[n == 1 ? 0 : s < n ? s : n - 1], s, n == 1, e);
     }
     ok =
-        ok && ses_probe_data_end(&t.d, c->report, e) && check_labels(&t.d, e) && ses_probe_run(c, a, &t.d, e);
+        ok && check_labels(&t.d, e) && ses_probe_data_end(&t.d, c->report, e) && ses_probe_run(c, a, &t.d, e);
     ses_probe_data_free(&t.d);
     return ok;
 }

@@ -168,8 +168,8 @@ typedef bool ses_ablate_check_fn(void *ctx, const void *args, ses_err *e);
 bool ses_ablate_check_words(const ses_command *c, const ses_ablate_words *w, ses_ablate_check_fn *check,
                             void *ctx, ses_err *e);
 
-/* ablate_data.c: a ses_ablate_check_fn of options of finetune; ctx: a ses_ablate_data. Reads the data of a task
- * before the first job starts. */
+/* ablate_data.c: a ses_ablate_check_fn of options of finetune; ctx: a ses_ablate_data. Reads the data of a
+ * task before the first job starts. */
 typedef struct ses_ablate_data {
     ses_ablate *study;
     size_t task;

@@ -4,8 +4,7 @@
 #include "base/str.h"
 #include "cli/train/finetune_inputs.h"
 
-/* The options that decide how data are read, as text on the arena: those of the model, the seed and the folder
- * do not. */
+/* The options that decide how data are read, as text on the arena: without model, seed and folder. */
 static const char *key_of(ses_ablate *s, const ses_finetune_args *a, size_t task, size_t *n, ses_err *e)
 {
     ses_finetune_args x = *a;

@@ -98,7 +98,9 @@ void ses_ladder_put(const ses_ladder *l, ses_json_writer *w); /* the members of 
 bool ses_ladder_command(ses_call *c, ses_err *e);
 
 /* Helpers of rungs. */
-bool ses_ladder_check_model(const ses_ladder_args *a, ses_err *e);   /* --model */
+bool ses_ladder_check_model(const ses_ladder_args *a, ses_err *e); /* --model */
+/* The folder of an option has a model of this type; NULL: the option is not given. */
+bool ses_ladder_check_type(const char *option, const char *dir, const char *type, ses_err *e);
 bool ses_ladder_check_vectors(const ses_ladder_args *a, ses_err *e); /* --vectors */
 /* Options of a run into dir; the model is not set. */
 ses_finetune_options ses_ladder_options(const ses_ladder *l, const char *dir, int64_t seed);

@@ -7,6 +7,7 @@
 #include "train/checkpoint_dir.h"
 
 #include <math.h>
+#include <string.h>
 
 /* An interrupted run has left a checkpoint. */
 int64_t ses_least_updates(const ses_training_options *r, size_t examples, int64_t least)
@@ -25,6 +26,20 @@ bool ses_ladder_check_model(const ses_ladder_args *a, ses_err *e)
     ses_json_free(config);
     ses_free(dir);
     return ok || ses_wrap(e, "--model");
+}
+
+bool ses_ladder_check_type(const char *option, const char *dir, const char *type, ses_err *e)
+{
+    char *folder = dir ? ses_model_resolve(dir, NULL, e) : NULL;
+    ses_json_doc *config = folder ? ses_model_config_open(folder, NULL, e) : NULL;
+    const char *own =
+        config ? ses_json_string(ses_json_get(ses_json_root(config), "model_type"), NULL) : NULL;
+    bool ok = !dir || (config && ((own && !strcmp(own, type)) ||
+                                  ses_fail(e, SES_EARG, "%s %s: a model of type \"%s\", expected \"%s\"",
+                                           option, dir, own ? own : "unknown", type)));
+    ses_json_free(config);
+    ses_free(folder);
+    return ok;
 }
 
 bool ses_ladder_finetune(ses_ladder *l, ses_finetune_options o, const char *dir, ses_err *e)

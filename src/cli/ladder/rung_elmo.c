@@ -9,10 +9,7 @@ static bool unavailable(const ses_ladder *l, char *buf, size_t size)
 
 static bool check(const ses_ladder_args *a, ses_err *e)
 {
-    ses_json_doc *config = a->elmo ? ses_model_config_open(a->elmo, NULL, e) : NULL;
-    bool ok = config || !a->elmo;
-    ses_json_free(config);
-    return ok || ses_wrap(e, "--elmo");
+    return ses_ladder_check_type("--elmo", a->elmo, "elmo", e);
 }
 
 static bool run(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed, ses_err *e)

@@ -15,18 +15,7 @@ static bool unavailable(const ses_ladder *l, char *buf, size_t size)
 
 static bool check(const ses_ladder_args *a, ses_err *e)
 {
-    const char *dir = a->lm;
-    if (!dir) return true; /* the rung is left out */
-    char *folder = ses_model_resolve(dir, NULL, e);
-    ses_json_doc *config = folder ? ses_model_config_open(folder, NULL, e) : NULL;
-    const char *type =
-        config ? ses_json_string(ses_json_get(ses_json_root(config), "model_type"), NULL) : NULL;
-    bool ok = config && ((type && !strcmp(type, "awd-lstm")) ||
-                         ses_fail(e, SES_EARG, "--lm %s: a model of type \"%s\", expected \"awd-lstm\"", dir,
-                                  type ? type : "unknown"));
-    ses_json_free(config);
-    ses_free(folder);
-    return ok;
+    return ses_ladder_check_type("--lm", a->lm, "awd-lstm", e);
 }
 
 static bool run(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed, ses_err *e)

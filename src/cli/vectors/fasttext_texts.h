@@ -21,8 +21,8 @@ typedef struct ses_label_columns {
     const char *text, *label; /* columns of a table */
 } ses_label_columns;
 
-/* Files with names of tables are tables, others are lines, compressed if the name ends in .gz, .xz or .zst; "-" is standard input. *t must be
- * zeroed; free it even on failure. */
+/* Files with names of tables are tables, others are lines, compressed if the name ends in .gz, .xz or .zst;
+ * "-" is standard input. *t must be zeroed; free it even on failure. */
 bool ses_label_lines_open(ses_label_lines *t, const char *path, const ses_label_columns *columns, ses_err *e);
 void ses_label_lines_free(ses_label_lines *t);
 
