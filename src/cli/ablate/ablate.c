@@ -86,7 +86,8 @@ bool ses_ablate_command(ses_call *c, ses_err *e)
     ses_ablate s = { .c = c, .a = c->args, .path = c->operands[0] };
     bool stopped = false;
     ses_train_monitor_catch_signals();
-    bool ok = check_args(s.a, e) && ses_ablate_read(&s, e) && ses_ablate_plan(&s, e) && describe(&s, e);
+    bool ok = check_args(s.a, e) && ses_ablate_read(&s, e) && ses_ablate_plan(&s, e) &&
+              ses_ablate_check_inputs(&s, e) && describe(&s, e);
     if (ok && !c->quiet) ses_ablate_show_overlap(&s);
     if (ok && s.a->plan)
         ok = (!ses_path_exists(s.a->output) || read_jobs(&s, e)) && ses_ablate_print_plan(&s, e);

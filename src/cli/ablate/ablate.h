@@ -182,6 +182,8 @@ const char *ses_ablate_overlap_text(const ses_ablate *s, size_t i, char *buf, si
 
 /* ablate_plan.c: the jobs, in the order in which they start. */
 bool ses_ablate_plan(ses_ablate *s, ses_err *e);
+/* Reads the data of all fine-tuning jobs. */
+bool ses_ablate_check_inputs(ses_ablate *s, ses_err *e);
 /* "dynamic: cola, seed 2". */
 const char *ses_ablate_job_name(const ses_ablate *s, const ses_ablate_job *j, char *buf, size_t size);
 /* Number of models of a run: its pretraining seeds, or the models of the run it starts from. */

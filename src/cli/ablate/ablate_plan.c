@@ -138,9 +138,9 @@ static bool put_dtype(ses_ablate *s, ses_ablate_words *w, ses_err *e)
 }
 
 /* Checks the arguments with the ones that are added when the job starts. The model of an earlier run does not
- * exist yet: the current folder replaces it. */
+ * exist yet: the current folder replaces it. check: NULL, or a further check of the options. */
 static bool check_words(ses_ablate *s, const ses_ablate_job *j, const ses_command *c,
-                        const ses_ablate_words *w, ses_err *e)
+                        const ses_ablate_words *w, ses_ablate_check_fn *check, ses_err *e)
 {
     const ses_ablate_run *a = &s->run[j->run];
     ses_ablate_words all = { 0 };
@@ -155,8 +155,22 @@ static bool check_words(ses_ablate *s, const ses_ablate_job *j, const ses_comman
     if (ok && trains) ok = ses_ablate_add_word(s, &all, "--output=", "x", e);
     if (ok && !trains && !c->has_model_operand) ok = ses_ablate_add_word(s, &all, "--model=", ".", e);
     ses_ablate_data data = { s, j->task };
-    bool tunes = j->task != SIZE_MAX && s->task[j->task].tunes;
-    return ok && ses_ablate_check_words(c, &all, tunes ? ses_ablate_check_data : NULL, &data, e);
+    return ok && ses_ablate_check_words(c, &all, check, &data, e);
+}
+
+bool ses_ablate_check_inputs(ses_ablate *s, ses_err *e)
+{
+    char name[2 * SES_ABLATE_FOLDER];
+    for (size_t i = 0; i < s->n_jobs; i++) {
+        const ses_ablate_job *j = &s->job[i];
+        const ses_ablate_task *t = ses_ablate_task_of(s, j);
+        ses_ablate_words w = { .word = j->word, .n = j->n_words };
+        if (!t || !t->tunes || j->seed || check_words(s, j, t->command, &w, ses_ablate_check_data, e))
+            continue;
+        ses_wrap(e, "%s", ses_ablate_job_name(s, j, name, sizeof name));
+        return ses_wrap(e, "%s", s->path);
+    }
+    return true;
 }
 
 /* ---- jobs ---- */
@@ -173,7 +187,8 @@ static bool add_job(ses_ablate *s, ses_ablate_job j, ses_err *e)
                           : put_evaluation(s, &j, &w, e)) &&
               put_dtype(s, &w, e);
     if (ok && j.seed == 0) /* seeds are valid */
-        ok = check_words(s, &j, c, &w, e) || ses_wrap(e, "%s", ses_ablate_job_name(s, &j, name, sizeof name));
+        ok = check_words(s, &j, c, &w, NULL, e) ||
+             ses_wrap(e, "%s", ses_ablate_job_name(s, &j, name, sizeof name));
     j.word = w.word;
     j.n_words = w.n;
     j.dir = ok ? folder_of(s, &j, e) : NULL;
