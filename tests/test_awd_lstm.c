@@ -303,7 +303,7 @@ typedef struct layout {
     const char *head;         /* before the names of the head; NULL: left out */
     const char *raw;          /* before weight_hh_l0_raw; the module of other tensors is "module." */
     const char *head_dropout; /* number of the linear layer in the modules of the classifier */
-    bool copies;              /* those that modules for dropout keep */
+    bool copies;              /* with the copies of modules for dropout */
 } layout;
 
 #define CLASSIFY "tests/golden/awd-lstm-classify"
@@ -374,7 +374,7 @@ static void put_layout(const layout *l, const char *dir)
     ses_free(config);
 }
 
-/* The same weights under the names of awd-lstm-lm and of fastai; their copies are no unused tensors. */
+/* The same weights under the names of awd-lstm-lm and of fastai; their copies count as used. */
 static void test_names(void)
 {
     char dir[64];

@@ -1,5 +1,5 @@
-/* Invalid config.json files of models with a post_read function of their own, and of other architectures under
- * a known model type: a key that changes the results is read or refused by name. */
+/* Invalid config.json files of models with a post_read function of their own. Other architectures under a
+ * known model type: a key that changes the results is read or refused by name. */
 #define _DEFAULT_SOURCE /* DT_DIR */
 #include "check.h"
 #include "model/model_desc.h"

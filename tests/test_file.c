@@ -1,7 +1,7 @@
 #define _DEFAULT_SOURCE /* mkdtemp, symlink, mkfifo */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/file_kind.h"
+#include "base/model_files/file_kind.h"
 #include "base/str.h"
 #include "base/strmap.h"
 #include "base/unicode/utf8.h"

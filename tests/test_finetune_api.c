@@ -541,7 +541,7 @@ static void detection(void)
     CHECK(!strcmp(ses_finetune_task_name(0, NULL), "classify") && !ses_finetune_task_name(9, NULL));
 }
 
-/* Without run.json the task follows from the class in config.json. */
+/* A folder without run.json has the task of the class in config.json. */
 static void task_of_folders(ses_device *dev)
 {
     static const struct {

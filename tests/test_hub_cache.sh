@@ -127,7 +127,7 @@ rm -r "$tmp/moved"
 fresh && tree && : >"$(readlink -f "$snap/config.json")"
 that 'a truncated file' 'fails "config.json has a wrong size" acme/tiny'
 # without a list: the hash of a file that cannot be read is compared with the name of its blob
-truncated() { blob=$(readlink -f "$snap/$1") && head -c "$2" "$blob" >"$tmp/cut" && cp "$tmp/cut" "$blob"; }
+truncated() { blob=$(readlink -f "$snap/$1") && head -c "$2" "$blob" >"$tmp/start" && cp "$tmp/start" "$blob"; }
 again='the file is damaged: .sesame cache rm acme/tiny. and .sesame pull acme/tiny@a*. load it again'
 for name in model.safetensors config.json tokenizer.json; do
     fresh && truncated "$name" 200
@@ -140,7 +140,7 @@ fresh && truncated config.json 200
 that 'also of info' '! "$sesame" info acme/tiny 2>"$tmp/err" >"$tmp/out" && grep -q "$again" "$tmp/err"'
 fresh && truncated model.safetensors 5000
 that 'also of a path to the snapshot' 'fails "$again" "$snap"'
-fresh && rm "$snap/model.safetensors" && cp "$tmp/cut" "$snap/model.safetensors"
+fresh && rm "$snap/model.safetensors" && cp "$tmp/start" "$snap/model.safetensors"
 that 'not of a file whose hash is unknown' '! fills acme/tiny && ! grep -q "is damaged" "$tmp/err"'
 fresh && tree && printf '{"format_version": 1, "fil' >"$repo/trees/$a.json"
 that 'a truncated list' 'fails "trees/$a.json.*sesame pull" acme/tiny'

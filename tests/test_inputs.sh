@@ -151,7 +151,7 @@ stderr_has "The bell rings.: No such file or directory; predict reads a file; 's
 run 3 train-tokenizer --type bpe -o "$tmp/tokenizer.json" "The bell rings."
 stderr_has "The bell rings.: No such file or directory; arguments are files; '-' is standard input"
 
-# a file instead of the folder of a model: the error says what it is and what to do
+# a file instead of the folder of a model: the error names its format and the remedy
 printf 'GGUF\003\000\000\000rest of the file' >"$tmp/m.gguf"
 printf '\010\007\022\007pytorch\032\003' >"$tmp/m.onnx"
 printf '\200\002\175\161\001more bytes' >"$tmp/m.pkl"

@@ -182,8 +182,7 @@ static bool has_list(const char *repo, const char *commit)
     return has;
 }
 
-/* The first file of the snapshot that the error names and whose hash is wrong; NULL: none. Only a file that an
- * error names is hashed. */
+/* The first file that the error names and whose hash is wrong; NULL: none. Others are not hashed. */
 static const char *find_damaged(const ses_hub_check *c, const char *dir, const char *repo, const char *commit,
                                 const ses_err *e)
 {

@@ -17,8 +17,8 @@ bool ses_hub_is_cached(const char *name);
 /* If dir is a snapshot that lacks files, or may lack them, or if the error is about the contents of a file
  * whose hash is wrong, appends them and the command that loads them to the error, once. Returns false. */
 bool ses_hub_explain(const char *dir, ses_err *e);
-/* hub_verify.c: is the hash of a file not that of the commit's list, nor the name of the blob that it is a
- * link to? listed NULL: there is no list. False also if the hash is unknown. */
+/* hub_verify.c: does the hash of a file differ from the hash in the commit's list, or from the name of
+ * the blob it links to? listed NULL: no list exists. False if the hash is unknown. */
 bool ses_hub_file_is_damaged(const char *path, const ses_hub_file *listed);
 
 /* The commit of a revision: a commit of 40 digits, or the contents of refs/REVISION. *found is false without

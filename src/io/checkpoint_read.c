@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/elmo/elmo_folder.h"
-#include "base/file_kind.h"
+#include "base/model_files/file_kind.h"
 #include "base/str.h"
 #include "base/tf_folder.h"
 #include "elmo_read.h"

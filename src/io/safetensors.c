@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/bytes.h"
-#include "base/file_kind.h"
+#include "base/model_files/file_kind.h"
 #include "base/str.h"
 #include "sesame/json.h"
 #include "sesame/tensor.h"

@@ -7,7 +7,7 @@
  * in place; others are copied. */
 #include "base/alloc.h"
 #include "base/bytes.h"
-#include "base/file_kind.h"
+#include "base/model_files/file_kind.h"
 #include "base/str.h"
 #include "pickle.h"
 #include "safetensors_impl.h"

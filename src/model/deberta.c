@@ -68,7 +68,7 @@ static bool read_terms(ses_config *c, const ses_json *v, ses_err *e)
     return true;
 }
 
-/* "norm_rel_ebd": words separated by |, of which "layer_norm" has the table of relative positions normalized. */
+/* "norm_rel_ebd": words separated by |; "layer_norm": the table of relative positions is normalized. */
 static bool read_table_norm(ses_config *c, const ses_json *config, ses_err *e)
 {
     const char *text = NULL, *word;

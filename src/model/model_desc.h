@@ -163,7 +163,7 @@ enum { SES_BART_KEYS = 21, SES_BART_TENSORS = 42 };
 extern const ses_config_key ses_bart_keys[SES_BART_KEYS];
 extern const ses_tensor_name ses_bart_tensors[SES_BART_TENSORS];
 bool ses_bert_post_read(ses_config *c, const ses_json *config, ses_err *e);
-/* The same for models with "position_embedding_type" and "add_cross_attention", and the keys that it reads. */
+/* The same for models with "position_embedding_type" and "add_cross_attention"; the keys that it reads. */
 bool ses_bert_post_read_positions(ses_config *c, const ses_json *config, ses_err *e);
 extern const char *const ses_bert_reads[];
 
@@ -214,8 +214,8 @@ const ses_config_key *ses_config_key_of(const ses_model_desc *d, const ses_json 
                                         ses_key_type type);
 /* Reads all keys into c and checks them. */
 bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);
-/* changing_keys.c: fails if a key of `object`, which is config or an object in it, changes the results and the
- * model does not read it. */
+/* changing_keys.c: fails if a key of `object`, which is config or an object in it, changes the results and
+ * the model does not read it. */
 bool ses_config_check_keys(const ses_model_desc *d, const ses_json *object, const ses_json *config,
                            ses_err *e);
 const char *ses_changing_key_at(size_t i); /* these keys; NULL past the end */
@@ -249,7 +249,7 @@ bool ses_name_to_hf(const ses_model *m, const char *name, char *buf, size_t n);
 bool ses_name_to_hf_alias(const ses_model *m, const char *name, int which, char *buf, size_t n);
 /* The same, followed by the names of the tensors it is tied to. */
 bool ses_name_to_hf_any(const ses_model *m, const char *name, int which, char *buf, size_t n);
-/* What a model type knows about the name of a tensor in a file. */
+/* The name of a tensor in a file, as a model type knows it. */
 typedef enum {
     SES_NAME_COPY,     /* a copy of a parameter, which nothing reads */
     SES_NAME_KNOWN,    /* a parameter of a class or setting of this type */

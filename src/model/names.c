@@ -164,14 +164,14 @@ static bool match_file_name(const char *pattern, const char *name)
     }
 }
 
-/* Has the tensor the same first part as one of the patterns, as "encoder.layer.0.x" and "encoder.layer.#.y"? */
+/* Has the tensor the first part of the pattern, as "encoder.layer.0.x" and "encoder.layer.#.y"? */
 static bool same_first_part(const char *pattern, const char *name)
 {
     size_t n = strcspn(pattern, ".");
     return n == strcspn(name, ".") && !memcmp(pattern, name, n);
 }
 
-/* What the tables of d know about a tensor without its prefix. */
+/* The kind of a name without its prefix. */
 static ses_file_name kind_in_tables(const ses_model_desc *d, const char *name)
 {
     ses_file_name kind = SES_NAME_ELSEWHERE;

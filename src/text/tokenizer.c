@@ -1,8 +1,8 @@
 /* Opens a tokenizer from tokenizer.json and saves it as one. */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/file_kind.h"
 #include "base/json/json_helpers.h"
+#include "base/model_files/file_kind.h"
 #include "hub/hub_cache.h"
 #include "text/legacy/legacy_files.h"
 #include "tokenizer_files.h"
@@ -280,7 +280,7 @@ static ses_tokenizer *open_path(const char *path, bool exact, bool lower, ses_er
     return t;
 }
 
-/* A file of weights or of another program instead of a tokenizer: says so instead of a position in it. */
+/* The format of a file of weights or of another program replaces the position in it. */
 static void explain_file(const char *path, ses_err *e)
 {
     const ses_file_kind *kind = e && e->code == SES_ENOMEM ? NULL : ses_file_kind_at(path);

@@ -107,7 +107,7 @@ static bool read_pattern_labels(ses_predictor *p, ses_err *e)
     return p->has_label_names;
 }
 
-/* Without a task: the task of the model's class. */
+/* The task of the model's class, if none is set. */
 static bool set_task(ses_predictor *p, ses_err *e)
 {
     if (!p->o.data.task) p->o.data.task = ses_finetune_task_of_folder(p->dir, p->o.base, e);

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/elmo/elmo_folder.h"
 #include "base/file.h"
-#include "base/file_kind.h"
+#include "base/model_files/file_kind.h"
 #include "base/thread_pool.h"
 #include "kernel/kernel.h"
 #include "model/model_desc.h"

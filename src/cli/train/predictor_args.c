@@ -79,7 +79,7 @@ static ses_json_doc *copy_data_options(const ses_json *stored, const char *task,
 /* The options of run.json; without a task there: the task of the model's class. */
 static ses_json_doc *open_options(const char *dir, const char *base, const char *except, ses_err *e)
 {
-    ses_err none = { 0 }; /* opening the model tells why there is no task */
+    ses_err none = { 0 }; /* opening the model reports why */
     ses_json_doc *run = ses_run_info_open(dir, e);
     if (e->code) return NULL;
     const ses_json *options = ses_json_get(ses_json_root(run), "options");

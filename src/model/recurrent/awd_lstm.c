@@ -181,8 +181,8 @@ const ses_stack_vtable ses_lstm_lm_vtable = { .add = add, .run = run };
 
 /* ---- tables ---- */
 
-/* The names of a tensor of the encoder: our own and those of an encoder that fastai saves alone; awd-lstm-lm's;
- * in a language model of fastai; in its classifier, where a SentenceEncoder contains the encoder. */
+/* The names of a tensor of the encoder: our own; awd-lstm-lm's; in a language model of fastai; in its
+ * classifier, where a SentenceEncoder contains the encoder. */
 #define NAMES(own, plain, lm, fastai) \
     { own, plain }, { own, lm }, { own, "/0." fastai }, { own, "/0.module." fastai }
 #define IN_MODULE(name) NAMES("layer.#." name, "rnns.#." name, "rnns.#.module." name, "rnns.#.module." name)

@@ -1,4 +1,4 @@
-/* What the first bytes of a file say it is, for errors about files that Sesame cannot open as it was asked to.
+/* The format of a file by its first bytes, for errors about files that cannot be opened as models.
  * No state. */
 #ifndef SES_BASE_FILE_KIND_H
 #define SES_BASE_FILE_KIND_H
@@ -16,17 +16,16 @@ typedef struct ses_file_kind {
     const char *name;   /* with its article: "a GGUF file (llama.cpp)" */
     const char *remedy; /* what to do instead of opening it as a model */
     ses_file_role role;
-    const char *file; /* of weights: the name of such a file in a folder; or NULL */
+    const char *file; /* name of such a file of weights in a folder; or NULL */
 } ses_file_kind;
 
-/* n: the first bytes of a file of `size` bytes, SES_FILE_KIND_BYTES or the whole file. NULL: unknown. */
+/* n: the first bytes of a file of `size` bytes, SES_FILE_KIND_BYTES or all. NULL: unknown. */
 enum { SES_FILE_KIND_BYTES = 512 };
 const ses_file_kind *ses_file_kind_of(const void *bytes, size_t n, uint64_t size);
 /* The same of a file; NULL: unknown, or not a regular file. */
 const ses_file_kind *ses_file_kind_at(const char *path);
 
-/* The error for the contents of a weights file that is not of the `expected` format, if its kind is known; true
- * without an error otherwise. */
+/* Fails for a file of weights that is of another known format than the expected one. */
 bool ses_file_kind_check(const void *bytes, size_t size, const char *expected, ses_err *e);
 
 /* The error for a file where the folder of a model was expected. Returns false. */

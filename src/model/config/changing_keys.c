@@ -1,9 +1,9 @@
-/* Refuses keys of config.json that change the results and that the model does not read. Without this check, a
- * folder of another architecture under a known model type would run, and give wrong results in silence. */
+/* Refuses keys of config.json that change the results and that the model does not read. A folder of another
+ * architecture under a known model type would run otherwise, and give wrong results in silence. */
 #include "base/json/json_helpers.h"
 #include "base/number.h"
 #include "base/str.h"
-#include "model_desc.h"
+#include "model/model_desc.h"
 
 #include <string.h>
 
@@ -29,7 +29,7 @@ static bool reads(const ses_model_desc *d, const char *key)
     return false;
 }
 
-/* What the values of a config are compared with. */
+/* The model and config of a comparison. */
 typedef struct context {
     const ses_model_desc *d;
     const ses_json *config;
@@ -80,7 +80,7 @@ static const changing_key *find_member(const context *c, const ses_json *object)
     return NULL;
 }
 
-/* An object that says its kind. */
+/* An object with a member that names its kind. */
 static bool is_harmless_object(const context *c, const changing_key *k, const ses_json *v)
 {
     static const char *const kinds[] = { "rope_type", "type", "quant_method" };

@@ -2,9 +2,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include "file_kind.h"
 
-#include "alloc.h"
-#include "bytes.h"
-#include "file.h"
+#include "base/alloc.h"
+#include "base/bytes.h"
+#include "base/file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 
 typedef struct signature {
     const char *magic;
-    size_t n, at; /* bytes of the magic number, and where it is */
+    size_t n, at; /* bytes of the magic number, its offset */
     ses_file_kind kind;
 } signature;
 

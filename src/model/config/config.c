@@ -2,21 +2,21 @@
 #include "base/json/json_helpers.h"
 #include "base/str.h"
 #include "base/suggest.h"
-#include "model_desc.h"
+#include "model/model_desc.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const ses_model_desc *const table[] = {
 #define SES_MODEL(name) &ses_model_##name,
-#include "models.def"
+#include "model/models.def"
 #undef SES_MODEL
     NULL
 };
 
 const ses_model_desc *const *ses_models(void) { return table; }
 
-/* May the config be of this type? False if it names the class of another one: a similar name is no typing
+/* May the config be of this type? False if it names the class of another type: its model_type has no typing
  * error then. */
 static bool may_be(const ses_model_desc *d, const ses_json *config)
 {

@@ -1,7 +1,7 @@
 /* Copies a config.json with settings changed; each model type has its own keys for them. */
 #include "base/json/json_helpers.h"
 #include "base/str.h"
-#include "model_desc.h"
+#include "model/model_desc.h"
 
 #include <string.h>
 

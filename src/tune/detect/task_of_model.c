@@ -1,5 +1,5 @@
 /* The task of a model without run.json: it follows from the class in config.json. */
-#include "finetuner.h"
+#include "tune/finetuner.h"
 
 #include "base/alloc.h"
 #include "base/file.h"

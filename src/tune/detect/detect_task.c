@@ -1,5 +1,5 @@
 /* Detection of the task a labeled file is made for. */
-#include "finetune_data.h"
+#include "tune/finetune_data.h"
 
 #include "base/file.h"
 
