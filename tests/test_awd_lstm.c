@@ -336,7 +336,7 @@ static void put_copies(const layout *l, const ses_safetensors *s, ses_safetensor
 {
     ses_err e = { 0 };
     char name[96];
-    float zero = 0;
+    static const float zero = 0; /* read when the file is saved */
     const ses_tensor_entry *x = ses_safetensors_find(s, "encoder.weight"),
                            *h = ses_safetensors_find(s, "rnns.0.weight_hh_l0");
     snprintf(name, sizeof name, "%sencoder_dp.emb.weight", l->encoder);
