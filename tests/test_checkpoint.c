@@ -232,7 +232,7 @@ static void check_layouts(void)
     ses_err e = { 0 };
     CHECK_MSG(save(3, 1, 0, false, &e), "%s", e.msg); /* creates the folder */
     check_folder(SINGLE, 3, 1);
-    CHECK(!save(3, 2, 0, false, &e) && strstr(e.msg, "model.safetensors: File exists"));
+    CHECK(!save(3, 2, 0, false, &e) && strstr(e.msg, "model.safetensors: already exists"));
     ses_err_clear(&e);
     CHECK(!save(3, 2, 100, false, &e) && strstr(e.msg, "out: model.safetensors exists already"));
     check_folder(SINGLE, 3, 1);

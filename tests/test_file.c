@@ -1,5 +1,6 @@
 #define _DEFAULT_SOURCE /* mkdtemp, symlink, mkfifo */
 #include "base/alloc.h"
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/model_files/file_kind.h"
 #include "base/str.h"
@@ -12,6 +13,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char dir[64]; /* temporary folder of this run */
@@ -45,6 +47,53 @@ static int files_in(const char *path)
 {
     int n = 0;
     return ses_dir_each(path, count_name, &n, NULL) ? n : -1;
+}
+
+/* Of processes that give a finished file or folder the same name at once, one succeeds. */
+static void check_place(bool (*place)(const char *from, const char *to, bool overwrite, ses_err *e),
+                        bool (*make)(const char *path))
+{
+    enum { PROCESSES = 8, ROUNDS = 20 };
+    for (int round = 0; round < ROUNDS; round++) {
+        pid_t pid[PROCESSES];
+        int gate[2], won = 0;
+        char name[24];
+        CHECK(pipe(gate) == 0);
+        for (int i = 0; i < PROCESSES; i++) {
+            snprintf(name, sizeof name, "from%d", i);
+            CHECK(ses_path_exists(in_dir(name)) || make(in_dir(name)));
+            pid[i] = fork();
+            if (pid[i]) continue;
+            ses_err e = { 0 };
+            char go;
+            close(gate[1]);
+            bool waited = read(gate[0], &go, 1) == 0, ok = place(in_dir(name), in_dir("to"), false, &e);
+            _exit(!waited ? 2 : ok ? 0 : strstr(e.msg, "already exists") ? 1 : 3);
+        }
+        close(gate[0]), close(gate[1]);
+        for (int i = 0; i < PROCESSES; i++) {
+            int status = -1;
+            waitpid(pid[i], &status, 0);
+            won += WIFEXITED(status) && WEXITSTATUS(status) == 0;
+            CHECK(WIFEXITED(status) && WEXITSTATUS(status) <= 1);
+        }
+        CHECK_MSG(won == 1, "%d of %d processes succeeded", won, PROCESSES);
+        CHECK(ses_dir_remove(in_dir("to"), NULL) || unlink(in_dir("to")) == 0);
+    }
+    for (int i = 0; i < PROCESSES; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "from%d", i);
+        CHECK(ses_dir_remove(in_dir(name), NULL) || unlink(in_dir(name)) == 0);
+    }
+}
+
+static bool make_file(const char *path) { return ses_file_write(path, "x", 1, false, NULL); }
+
+static bool make_folder(const char *path)
+{
+    char file[200];
+    snprintf(file, sizeof file, "%s/file", path);
+    return ses_dir_make(path, NULL) && make_file(file);
 }
 
 static void check_read(void)
@@ -115,7 +164,7 @@ static void check_write(void)
     int before = files_in(dir);
     CHECK(ses_file_write(in_dir("a"), "one", 3, false, &e) && holds(in_dir("a"), "one"));
     CHECK(!ses_file_write(in_dir("a"), "two", 3, false, &e) && e.code == SES_EIO);
-    snprintf(want, sizeof want, "%s: File exists", in_dir("a"));
+    snprintf(want, sizeof want, "%s: already exists; use --overwrite to replace it", in_dir("a"));
     CHECK_STR(e.msg, want);
     CHECK(holds(in_dir("a"), "one"));
     CHECK(chmod(in_dir("a"), 0640) == 0);
@@ -149,7 +198,7 @@ static void check_write(void)
           ses_file_write(in_dir("race"), "theirs", 6, false, NULL));
     CHECK(!ses_file_writer_commit(w, &e));
     ses_file_writer_free(w);
-    snprintf(want, sizeof want, "%s: cannot be written: File exists", in_dir("race"));
+    snprintf(want, sizeof want, "%s: already exists; use --overwrite to replace it", in_dir("race"));
     CHECK_STR(e.msg, want);
     CHECK(holds(in_dir("race"), "theirs") && files_in(dir) == before + 2);
 
@@ -438,6 +487,8 @@ int main(void)
     check_read();
     check_refused();
     check_write();
+    check_place(ses_file_place, make_file);
+    check_place(ses_dir_place, make_folder);
     check_pieces();
     check_full();
     check_paths();

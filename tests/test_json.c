@@ -1,9 +1,12 @@
+#define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "check.h"
 
 #include <math.h>
 #include <time.h>
+#include <unistd.h>
 
 /* want: NULL if accepted, else the message. n 0: the text up to its NUL. */
 typedef struct text_case {
@@ -511,8 +514,52 @@ static void check_members(void)
     ses_json_writer_free(w);
 }
 
+/* Every changed bit of a record is an error, or has no effect on its members. */
+static void check_records(void)
+{
+    ses_err e = { 0 };
+    char dir[] = "/tmp/test_json_record.XXXXXX", path[64];
+    size_t n = 0;
+    CHECK(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/r.json", dir);
+    ses_json_writer *w = ses_json_writer_new(0, &e);
+    ses_json_begin_object(w);
+    ses_json_member_int(w, "next", 16);
+    ses_json_member_real(w, "score", 0.1);
+    ses_json_member_list(w, "names", "a, b\xc3\xa9");
+    ses_json_end_object(w);
+    CHECK_MSG(ses_json_record_save(w, 2, NULL, path, false, &e), "%s", e.msg);
+    ses_json_doc *d = ses_json_record_load(path, 1000, true, &e);
+    int64_t next = 0;
+    CHECK_MSG(ses_json_int(ses_json_get(ses_json_root(d), "next"), &next) && next == 16, "%s", e.msg);
+    ses_json_free(d);
+    char *text = ses_file_read(path, 1000, &n, &e);
+    for (size_t at = 0; at < n; at++)
+        for (int bit = 0; bit < 8; bit++) {
+            e = (ses_err){ 0 };
+            text[at] ^= (char)(1 << bit);
+            CHECK(ses_file_write(path, text, n, true, &e));
+            d = ses_json_record_load(path, 1000, true, &e);
+            bool blank = text[at] == ' ' || text[at] == '\n' || text[at] == '\t' || text[at] == '\r';
+            CHECK_MSG(d ? blank : e.code == SES_EFORMAT && strstr(e.msg, path), "byte %zu, bit %d: %s", at,
+                      bit, d ? "not found" : e.msg);
+            ses_json_free(d);
+            text[at] ^= (char)(1 << bit);
+        }
+    /* Without a checksum it is a record of an older version. */
+    CHECK(ses_file_write(path, "{\"next\": 16}", 12, true, &e));
+    e = (ses_err){ 0 };
+    CHECK(!ses_json_record_load(path, 1000, true, &e) && strstr(e.msg, "older version"));
+    d = ses_json_record_load(path, 1000, false, NULL);
+    CHECK(d);
+    ses_json_free(d);
+    ses_free(text);
+    CHECK(unlink(path) == 0 && rmdir(dir) == 0);
+}
+
 int main(void)
 {
+    check_records();
     check_strings();
     check_members();
     check_texts();

@@ -3,7 +3,7 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "check.h"
-#include "train/manifest.h"
+#include "io/manifest.h"
 
 #include <stdlib.h>
 #include <string.h>

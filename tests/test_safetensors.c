@@ -285,7 +285,7 @@ static void check_bytes(void)
         ok =
             ok && ses_safetensors_writer_add(w, all[i].name, all[i].dtype, all[i].rank, all[i].dim, data, &e);
     CHECK_MSG(ok && ses_safetensors_save(w, in_dir("all.safetensors"), false, &e), "%s", e.msg);
-    CHECK(!ses_safetensors_save(w, in_dir("all.safetensors"), false, &e) && strstr(e.msg, "File exists"));
+    CHECK(!ses_safetensors_save(w, in_dir("all.safetensors"), false, &e) && strstr(e.msg, "already exists"));
     ses_safetensors_writer_free(w);
     size_t n = 0, len = sizeof want - 1;
     unsigned char *p = slurp(in_dir("all.safetensors"), &n);

@@ -6,8 +6,8 @@
 #include "base/file.h"
 #include "check.h"
 #include "examples_fixture.h"
+#include "io/manifest.h"
 #include "model_fixture.h"
-#include "train/manifest.h"
 #include "trainer_fixture.h"
 
 #include <math.h>

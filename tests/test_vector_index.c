@@ -43,7 +43,7 @@ static void write_index(ses_dtype dtype, int64_t n, int64_t dim)
         CHECK(ses_index_builder_set(b, i, v, &e));
     }
     fill_vector(v, dim, 12345);
-    CHECK_MSG(b && ses_index_builder_write(b, &source, "a-model", v, &e), "%s", e.msg);
+    CHECK_MSG(b && ses_index_builder_write(b, &source, "a-model", v, true, &e), "%s", e.msg);
     ses_index_builder_free(b);
 }
 
@@ -133,7 +133,7 @@ static void test_damage(ses_dtype dtype)
     ses_index_builder *b = ses_index_builder_new(file, dtype, 5, &e);
     CHECK(x && b && ses_index_builder_add(b, "a", 1, 1, &e));
     CHECK(ses_index_builder_copy(b, 0, x, 4, &e));
-    CHECK(ses_index_builder_write(b, &source, "m", ses_vector_index_probe(x), &e));
+    CHECK(ses_index_builder_write(b, &source, "m", ses_vector_index_probe(x), true, &e));
     ses_vector_index *y = ses_vector_index_open(file, &e);
     CHECK(y &&
           !memcmp(ses_vector_index_vector(y, 0), ses_vector_index_vector(x, 4), dtype == SES_I8 ? 5 : 10));
@@ -158,7 +158,7 @@ static void test_memory(void)
     for (int64_t i = 0; b && i < N; i++)
         CHECK(ses_index_builder_add(b, text, sizeof text, i + 1, &e) &&
               (i == 9 || ses_index_builder_set(b, i, v, &e)));
-    CHECK_MSG(b && ses_index_builder_write(b, &source, "m", v, &e), "%s", e.msg);
+    CHECK_MSG(b && ses_index_builder_write(b, &source, "m", v, true, &e), "%s", e.msg);
     getrusage(RUSAGE_SELF, &after);
     CHECK_MSG(after.ru_maxrss - before.ru_maxrss < LIMIT_KB, "%ld KB", after.ru_maxrss - before.ru_maxrss);
     ses_index_builder_free(b);

@@ -36,18 +36,25 @@ bool ses_dir_sync(const char *path, ses_err *e)
 /* Callback of ses_dir_each: appends the name and its NUL to a ses_buf. */
 static bool collect(void *ctx, const char *name) { return ses_buf_append(ctx, name, strlen(name) + 1); }
 
+/* Removes a folder with these files. Allocates nothing. */
+static bool remove_files(const char *path, const ses_buf *names, ses_err *e)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool ok = fd >= 0;
+    for (size_t at = 0; ok && at < names->len; at += strlen(names->data + at) + 1)
+        ok = unlinkat(fd, names->data + at, 0) == 0 || errno == ENOENT;
+    ok = (ok && rmdir(path) == 0) || failed(path, "cannot remove", e);
+    if (fd >= 0) close(fd);
+    return ok;
+}
+
 bool ses_dir_remove(const char *path, ses_err *e)
 {
     ses_buf names = { 0 };
     if (!ses_path_exists(path)) return true;
-    bool ok = ses_dir_each(path, collect, &names, e) && ses_buf_ok(&names, e);
-    for (size_t at = 0; ok && at < names.len; at += strlen(names.data + at) + 1) {
-        char *file = ses_path_join(path, names.data + at, e);
-        ok = file && ses_file_remove(file, e);
-        ses_free(file);
-    }
+    bool ok =
+        ses_dir_each(path, collect, &names, e) && ses_buf_ok(&names, e) && remove_files(path, &names, e);
     ses_buf_free(&names);
-    if (ok && rmdir(path)) ok = failed(path, "cannot remove", e);
     return ok;
 }
 
@@ -69,14 +76,16 @@ static const char *const OLD = ".sesame-old-";
 
 bool ses_dir_replace(const char *from, const char *to, ses_err *e)
 {
-    ses_buf backup = { 0 };
+    ses_buf backup = { 0 }, old = { 0 }; /* old: names in `to`; nothing is allocated after the renames */
     bool ok = false, exists = ses_path_exists(to);
     const char *base = ses_path_basename(to);
     char *above = ses_path_parent(to, e);
     ses_buf_append(&backup, to, (size_t)(base - to));
     ses_buf_appendf(&backup, "%s%s", OLD, base);
     if (!above || !ses_buf_ok(&backup, e) || !ses_dir_sync(from, e)) goto done;
-    if (exists && !ses_dir_remove(backup.data, e)) goto done;
+    if (exists &&
+        (!ses_dir_remove(backup.data, e) || !ses_dir_each(to, collect, &old, e) || !ses_buf_ok(&old, e)))
+        goto done;
     if (exists && rename(to, backup.data)) {
         ses_fail_write(to, errno, e);
         goto done;
@@ -86,9 +95,24 @@ bool ses_dir_replace(const char *from, const char *to, ses_err *e)
         if (exists) rename(backup.data, to);
         goto done;
     }
-    ok = ses_dir_sync(above, e) && (!exists || ses_dir_remove(backup.data, e));
+    ok = ses_dir_sync(above, e);
+    if (ok && exists) remove_files(backup.data, &old, NULL); /* what stays, the next replacement removes */
 done:
     ses_buf_free(&backup);
+    ses_buf_free(&old);
+    ses_free(above);
+    return ok;
+}
+
+bool ses_dir_place(const char *from, const char *to, bool overwrite, ses_err *e)
+{
+    if (overwrite) return ses_dir_replace(from, to, e);
+    char *above = ses_path_parent(to, e); /* nothing is allocated after the rename */
+    bool ok = above && ses_dir_sync(from, e);
+    if (ok && rename(from, to))
+        ok = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR ? ses_fail_exists(to, e)
+                                                                       : ses_fail_write(to, errno, e);
+    ok = ok && ses_dir_sync(above, e);
     ses_free(above);
     return ok;
 }

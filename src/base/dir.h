@@ -14,6 +14,9 @@ bool ses_dir_remove_all(const char *path, ses_err *e);
  * the old or the new folder; the old one possibly under a temporary name, which ses_dir_recover(parent)
  * reverts. */
 bool ses_dir_replace(const char *from, const char *to, ses_err *e);
+/* Gives a complete folder its final name in the same parent. overwrite: as ses_dir_replace. Else the name is
+ * created exclusively, as by ses_file_place; only an empty folder is replaced. */
+bool ses_dir_place(const char *from, const char *to, bool overwrite, ses_err *e);
 /* Must not run while another process replaces folders there. */
 bool ses_dir_recover(const char *dir, ses_err *e);
 

@@ -58,10 +58,21 @@ ses_file_writer *ses_file_writer_open(const char *path, bool overwrite, ses_err 
 /* Fails if the disk has less. */
 bool ses_file_writer_check_space(ses_file_writer *w, uint64_t bytes, ses_err *e);
 bool ses_file_writer_put(ses_file_writer *w, const void *p, size_t n, ses_err *e);
+/* Maps the bytes so far; free it with ses_mmap_free. */
+bool ses_file_writer_map(ses_file_writer *w, ses_mmap *m, ses_err *e);
+/* Replaces n bytes at offset `at`, which have been put. */
+bool ses_file_writer_patch(ses_file_writer *w, uint64_t at, const void *p, size_t n, ses_err *e);
 /* Writes and fsyncs all bytes; no put may follow. */
 bool ses_file_writer_sync(ses_file_writer *w, ses_err *e);
 bool ses_file_writer_commit(ses_file_writer *w, ses_err *e); /* syncs if necessary, then renames */
 void ses_file_writer_free(ses_file_writer *w);               /* before a commit: discards everything */
+
+/* Gives a complete file its final name in the same folder; temp no longer exists then. Unless overwrite, the
+ * name is created exclusively: of several processes that end at once, one succeeds and the others fail as
+ * ses_fail_exists. After a failure temp is as before. */
+bool ses_file_place(const char *temp, const char *path, bool overwrite, ses_err *e);
+/* The error for a result that exists and may not be replaced. Returns false. */
+bool ses_fail_exists(const char *path, ses_err *e);
 
 /* A file without a name in the folder of `path`, for reading and writing: its descriptor, or -1. The system
  * removes it when it is closed, also if the process is killed. */

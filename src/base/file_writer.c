@@ -31,6 +31,35 @@ bool ses_fail_write(const char *name, int why, ses_err *e)
                     full ? "; free disk space and run the command again" : "");
 }
 
+bool ses_fail_exists(const char *path, ses_err *e)
+{
+    return ses_fail(e, SES_EIO, "%s: already exists; use --overwrite to replace it", path);
+}
+
+/* On file systems without hard links an empty file reserves the name, which the rename replaces. A process
+ * killed in between leaves the empty file. */
+static bool reserve_and_rename(const char *temp, const char *path, ses_err *e)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) return errno == EEXIST ? ses_fail_exists(path, e) : ses_fail_write(path, errno, e);
+    close(fd);
+    if (rename(temp, path) == 0) return true;
+    ses_fail_write(path, errno, e);
+    unlink(path);
+    return false;
+}
+
+/* link fails if the name exists, even if it was created a moment ago; rename would replace it. */
+bool ses_file_place(const char *temp, const char *path, bool overwrite, ses_err *e)
+{
+    if (overwrite) return rename(temp, path) == 0 || ses_fail_write(path, errno, e);
+    if (link(temp, path) == 0) {
+        unlink(temp);
+        return true;
+    }
+    return errno == EEXIST ? ses_fail_exists(path, e) : reserve_and_rename(temp, path, e);
+}
+
 bool ses_fd_write(int fd, const void *p, size_t n, const char *name, ses_err *e)
 {
     for (size_t done = 0; done < n;) {
@@ -97,7 +126,7 @@ ses_file_writer *ses_file_writer_open(const char *path, bool overwrite, ses_err 
         goto fail;
     }
     if (exists && !overwrite) {
-        ses_fail(e, SES_EIO, "%s: %s", path, strerror(EEXIST));
+        ses_fail_exists(path, e);
         goto fail;
     }
     if (exists && !S_ISREG(st.st_mode)) { /* the rename would replace the device */
@@ -162,6 +191,20 @@ bool ses_file_writer_put(ses_file_writer *w, const void *p, size_t n, ses_err *e
     return true;
 }
 
+bool ses_file_writer_map(ses_file_writer *w, ses_mmap *m, ses_err *e)
+{
+    *m = (ses_mmap){ 0 };
+    return usable(w, e) && flush(w, e) && ses_mmap_open(m, w->temp, e);
+}
+
+bool ses_file_writer_patch(ses_file_writer *w, uint64_t at, const void *p, size_t n, ses_err *e)
+{
+    if (!usable(w, e) || !flush(w, e)) return false;
+    if (lseek(w->fd, (off_t)at, SEEK_SET) < 0 || !write_all(w, p, n, e) || lseek(w->fd, 0, SEEK_END) < 0)
+        return w->failed ? false : failed(w, e);
+    return true;
+}
+
 bool ses_file_writer_sync(ses_file_writer *w, ses_err *e)
 {
     if (!usable(w, e)) return false;
@@ -179,22 +222,6 @@ bool ses_file_writer_sync(ses_file_writer *w, ses_err *e)
     return true;
 }
 
-/* Renames the temporary. If overwrite is false, an existing file must not be replaced, not even one created
- * after the open: link fails then, rename would not. On file systems without hard links the file is checked
- * just before. */
-static bool rename_temp(ses_file_writer *w, ses_err *e)
-{
-    if (!w->overwrite) {
-        if (link(w->temp, w->path) == 0) {
-            unlink(w->temp);
-            return true;
-        }
-        if (errno == EEXIST) return failed(w, e);
-        if (ses_path_exists(w->path)) return errno = EEXIST, failed(w, e);
-    }
-    return rename(w->temp, w->path) == 0 || failed(w, e);
-}
-
 static bool sync_folder(ses_file_writer *w, ses_err *e)
 {
     int fd = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -208,7 +235,11 @@ static bool sync_folder(ses_file_writer *w, ses_err *e)
 
 bool ses_file_writer_commit(ses_file_writer *w, ses_err *e)
 {
-    if (!ses_file_writer_sync(w, e) || !rename_temp(w, e)) return false;
+    if (!ses_file_writer_sync(w, e)) return false;
+    if (!ses_file_place(w->temp, w->path, w->overwrite, e)) {
+        w->failed = true;
+        return false;
+    }
     ses_free(w->temp);
     w->temp = NULL;
     w->committed = true;

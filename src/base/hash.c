@@ -1,4 +1,4 @@
-/* SipHash-1-3 and random keys for it. */
+/* SipHash-1-3 and random keys for it; checksums of files. */
 #define _DEFAULT_SOURCE /* getentropy */
 #include "hash.h"
 
@@ -48,4 +48,40 @@ uint64_t ses_hash(ses_hash_key key, const void *p, size_t n)
     v[2] ^= 0xff;
     for (int i = 0; i < 3; i++) mix(v);
     return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+/* ---- checksums ---- */
+
+enum { LANES = 8 };
+static const ses_hash_key checksum_key = { 0x736573616d65, 11 }; /* fixed: checksums are stored in files */
+
+uint64_t ses_checksum(const void *p, size_t n)
+{
+    uint64_t lane[LANES + 1] = { 1, 2, 3, 4, 5, 6, 7, 8, n }, word[LANES];
+    const unsigned char *at = p;
+    for (; n; at += sizeof word) {
+        size_t step = n < sizeof word ? n : sizeof word;
+        if (step < sizeof word) memset(word, 0, sizeof word);
+        memcpy(word, at, step);
+        for (int i = 0; i < LANES; i++) lane[i] = (lane[i] ^ word[i]) * 0x9E3779B97F4A7C15u;
+        n -= step;
+        if (step < sizeof word) break;
+    }
+    return ses_hash(checksum_key, lane, sizeof lane);
+}
+
+uint64_t ses_checksum_join(uint64_t before, uint64_t checksum)
+{
+    uint64_t pair[] = { before, checksum };
+    return ses_hash(checksum_key, pair, sizeof pair);
+}
+
+uint64_t ses_checksum_chunks(const void *p, size_t n)
+{
+    uint64_t sum = 0;
+    for (size_t at = 0; at < n; at += SES_CHECKSUM_CHUNK) {
+        size_t step = n - at < SES_CHECKSUM_CHUNK ? n - at : SES_CHECKSUM_CHUNK;
+        sum = ses_checksum_join(sum, ses_checksum((const char *)p + at, step));
+    }
+    return sum;
 }

@@ -250,11 +250,24 @@ done:
     return ok;
 }
 
+/* Compares the checksum, if there is one. */
+static bool check_sum(const void *bytes, size_t n, const ses_json *root, const layout *l, ses_err *e)
+{
+    size_t at;
+    char hex[24];
+    const ses_json *v = ses_json_get(ses_json_get(root, "__metadata__"), SES_SAFETENSORS_CHECKSUM);
+    const char *is = ses_json_string(v, NULL);
+    if (!is) return true;
+    if (!ses_safetensors_checksum(bytes, n, n - (size_t)l->size, &at, hex, e)) return false;
+    return !strcmp(hex, is) || ses_fail(e, SES_EFORMAT, "damaged: its checksum is not that of its bytes");
+}
+
 bool ses_safetensors_add(ses_safetensors *s, const void *bytes, size_t n, const char *file, ses_err *e)
 {
     layout l = { .file = ses_arena_strndup(&s->arena, file, strlen(file), e) };
     ses_json_doc *doc = NULL;
-    bool ok = l.file && read_header(bytes, n, &doc, &l, e) && read_tensors(s, ses_json_root(doc), &l, e);
+    bool ok = l.file && read_header(bytes, n, &doc, &l, e) &&
+              check_sum(bytes, n, ses_json_root(doc), &l, e) && read_tensors(s, ses_json_root(doc), &l, e);
     ses_json_free(doc);
     return ok;
 }

@@ -87,6 +87,14 @@ struct ses_safetensors_writer {
     ses_arena arena;
 };
 
+/* Metadata of files of Sesame's own formats: 16 hexadecimal digits that cover the whole file. The reader
+ * compares them wherever they are present. */
+#define SES_SAFETENSORS_CHECKSUM "sesame_checksum"
+bool ses_safetensors_writer_add_checksum(ses_safetensors_writer *w, ses_err *e);
+/* The checksum of a file of n bytes with a header of `head` bytes, in which the digits count as zeros; *at:
+ * their offset. Fails if it has none. */
+bool ses_safetensors_checksum(const void *bytes, size_t n, size_t head, size_t *at, char hex[24], ses_err *e);
+
 /* Extension of the weight files of int8 folders instead of "safetensors". The format is the same. Other
  * programs do not find these files, so they cannot take the integers for weights. */
 #define SES_INT8_EXT "sesame-int8"

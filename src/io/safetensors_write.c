@@ -178,6 +178,24 @@ static bool put_data(ses_file_writer *f, const ses_pending_entry *x, char *chunk
     return true;
 }
 
+static bool has_checksum(const ses_safetensors_writer *w)
+{
+    for (size_t i = 0; i < w->n_meta; i++)
+        if (!strcmp(w->meta[i].key, SES_SAFETENSORS_CHECKSUM)) return true;
+    return false;
+}
+
+/* The digits are known when all bytes are in the file. */
+static bool put_checksum(ses_file_writer *f, size_t head, ses_err *e)
+{
+    ses_mmap m;
+    char hex[24];
+    size_t at = 0;
+    bool ok = ses_file_writer_map(f, &m, e) && ses_safetensors_checksum(m.data, m.size, head, &at, hex, e);
+    ses_mmap_free(&m);
+    return ok && ses_file_writer_patch(f, at, hex, strlen(hex), e);
+}
+
 bool ses_safetensors_header(const ses_safetensors_writer *w, const ses_pending_entry **item, size_t n,
                             ses_buf *out, uint64_t *total, ses_err *e)
 {
@@ -203,7 +221,7 @@ ses_file_writer *ses_safetensors_prepare(const ses_safetensors_writer *w, const 
         goto fail;
     for (size_t i = 0; i < n; i++)
         if (!put_data(f, item[i], chunk, e)) goto fail;
-    if (!ses_file_writer_sync(f, e)) goto fail;
+    if ((has_checksum(w) && !put_checksum(f, header.len, e)) || !ses_file_writer_sync(f, e)) goto fail;
     ses_free(chunk);
     ses_buf_free(&header);
     return f;

@@ -13,7 +13,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "mapped vectors are little-endian");
 
-enum { LANES = 8, PAD = 64, ENTRY = 16 };
+enum { PAD = 64, ENTRY = 16 };
 
 struct ses_vector_index {
     ses_mmap map; /* zeroed if `data` is borrowed */
@@ -23,50 +23,17 @@ struct ses_vector_index {
     size_t at[SES_INDEX_PARTS + 1], bytes[SES_INDEX_PARTS];
 };
 
-static const ses_hash_key key = { 0x736573616d65, 11 };
-
 /* ---- checksums ---- */
-
-uint64_t ses_index_checksum(const void *p, size_t n)
-{
-    uint64_t lane[LANES + 1] = { 1, 2, 3, 4, 5, 6, 7, 8, n }, word[LANES];
-    const unsigned char *at = p;
-    for (; n; at += sizeof word) {
-        size_t step = n < sizeof word ? n : sizeof word;
-        if (step < sizeof word) memset(word, 0, sizeof word);
-        memcpy(word, at, step);
-        for (int i = 0; i < LANES; i++) lane[i] = (lane[i] ^ word[i]) * 0x9E3779B97F4A7C15u;
-        n -= step;
-        if (step < sizeof word) break;
-    }
-    return ses_hash(key, lane, sizeof lane);
-}
-
-uint64_t ses_index_hash_join(uint64_t hash, uint64_t checksum)
-{
-    uint64_t pair[] = { hash, checksum };
-    return ses_hash(key, pair, sizeof pair);
-}
-
-uint64_t ses_index_hash_bytes(const void *p, size_t n)
-{
-    uint64_t hash = 0;
-    for (size_t at = 0; at < n; at += SES_INDEX_CHUNK) {
-        size_t step = n - at < SES_INDEX_CHUNK ? n - at : SES_INDEX_CHUNK;
-        hash = ses_index_hash_join(hash, ses_index_checksum((const char *)p + at, step));
-    }
-    return hash;
-}
 
 bool ses_index_hash_file(const char *path, uint64_t *out, ses_err *e)
 {
-    char *buf = ses_alloc(SES_INDEX_CHUNK, e);
+    char *buf = ses_alloc(SES_CHECKSUM_CHUNK, e);
     FILE *f = buf ? fopen(path, "rb") : NULL;
     bool ok = f != NULL;
     if (buf && !f) ses_fail(e, SES_EIO, "%s: %s", path, strerror(errno));
     *out = 0;
-    for (size_t n; ok && (n = fread(buf, 1, SES_INDEX_CHUNK, f)) > 0;)
-        *out = ses_index_hash_join(*out, ses_index_checksum(buf, n));
+    for (size_t n; ok && (n = fread(buf, 1, SES_CHECKSUM_CHUNK, f)) > 0;)
+        *out = ses_checksum_join(*out, ses_checksum(buf, n));
     if (ok && ferror(f)) ok = ses_fail(e, SES_EIO, "%s: %s", path, strerror(errno));
     if (f) fclose(f);
     ses_free(buf);
@@ -106,7 +73,7 @@ static bool read_header(ses_vector_index *x, size_t n, ses_err *e)
     if ((uint32_t)version != SES_VECTOR_INDEX_VERSION)
         return ses_fail(e, SES_EUNSUPPORTED, "format version %" PRIu32 ", expected %d; use --rebuild",
                         (uint32_t)version, SES_VECTOR_INDEX_VERSION);
-    if (header_word(x, SES_INDEX_HEADER_HASH) != ses_index_hash_bytes(x->data, 8 * SES_INDEX_HEADER_HASH))
+    if (header_word(x, SES_INDEX_HEADER_HASH) != ses_checksum_chunks(x->data, 8 * SES_INDEX_HEADER_HASH))
         return ses_fail(e, SES_EFORMAT, "damaged header; build the index again with --rebuild");
     uint64_t count = header_word(x, SES_INDEX_COUNT), dim = header_word(x, SES_INDEX_DIM);
     memcpy(info->model_name, x->data + 8 * SES_INDEX_MODEL_NAME, sizeof info->model_name);
@@ -197,20 +164,20 @@ static void verify_chunk(void *ctx, int64_t i, void *scratch)
 {
     (void)scratch;
     const verify_job *j = ctx;
-    size_t at = (size_t)i * SES_INDEX_CHUNK, left = j->n - at;
-    j->sum[i] = ses_index_checksum(j->data + at, left < SES_INDEX_CHUNK ? left : SES_INDEX_CHUNK);
+    size_t at = (size_t)i * SES_CHECKSUM_CHUNK, left = j->n - at;
+    j->sum[i] = ses_checksum(j->data + at, left < SES_CHECKSUM_CHUNK ? left : SES_CHECKSUM_CHUNK);
 }
 
 bool ses_vector_index_verify(const ses_vector_index *x, ses_thread_pool *pool, ses_err *e)
 {
     static const char *const name[] = { "probe", "vectors", "scales", "entries", "texts" };
     for (int part = 0; part < SES_INDEX_PARTS; part++) {
-        size_t n = x->bytes[part], chunks = n / SES_INDEX_CHUNK + (n % SES_INDEX_CHUNK != 0);
+        size_t n = x->bytes[part], chunks = n / SES_CHECKSUM_CHUNK + (n % SES_CHECKSUM_CHUNK != 0);
         uint64_t *sum = ses_alloc_array(chunks, sizeof *sum, e), hash = 0;
         if (!sum) return false;
         verify_job j = { x->data + x->at[part], n, sum };
         ses_parallel_for(pool, (int64_t)chunks, verify_chunk, &j);
-        for (size_t i = 0; i < chunks; i++) hash = ses_index_hash_join(hash, sum[i]);
+        for (size_t i = 0; i < chunks; i++) hash = ses_checksum_join(hash, sum[i]);
         ses_free(sum);
         if (hash != header_word(x, SES_INDEX_PART_HASH + part))
             return ses_fail(e, SES_EFORMAT,

@@ -43,7 +43,7 @@ typedef enum {
 /* The file that the texts were read from. */
 typedef struct ses_index_source {
     uint64_t size, mtime_ns;
-    uint64_t hash;     /* ses_index_checksum of its bytes, in chunks: see ses_index_hash_file */
+    uint64_t hash;     /* see ses_index_hash_file */
     uint64_t settings; /* hash of the options that select the texts, such as the column */
 } ses_index_source;
 
@@ -97,13 +97,13 @@ bool ses_index_builder_set(ses_index_builder *b, int64_t i, const float *vector,
 /* Copies vector j of an index with the same dtype and dim. */
 bool ses_index_builder_copy(ses_index_builder *b, int64_t i, const ses_vector_index *from, int64_t j,
                             ses_err *e);
-/* Replaces the file atomically. probe: [dim]. */
+/* Writes the file atomically. probe: [dim]. overwrite: it may exist. */
 bool ses_index_builder_write(ses_index_builder *b, const ses_index_source *source, const char *model_name,
-                             const float *probe, ses_err *e);
+                             const float *probe, bool overwrite, ses_err *e);
 
 /* ---- shared by reader and writer ---- */
 
-enum { SES_INDEX_PARTS = 5, SES_INDEX_CHUNK = 1 << 20 };
+enum { SES_INDEX_PARTS = 5 };
 typedef enum {
     SES_INDEX_PROBE,
     SES_INDEX_VECTORS,
@@ -116,12 +116,8 @@ typedef enum {
  * overflow. */
 bool ses_index_layout(const ses_vector_index_info *info, uint64_t text_bytes, size_t at[SES_INDEX_PARTS + 1],
                       size_t bytes[SES_INDEX_PARTS]);
-/* Checksum of one chunk: 8 interleaved lanes of xor and multiply, so that memory limits its speed. A change
- * of one word always changes it. It does not resist deliberate collisions. */
-uint64_t ses_index_checksum(const void *p, size_t n);
-uint64_t ses_index_hash_join(uint64_t hash, uint64_t checksum);        /* adds the next chunk */
-uint64_t ses_index_hash_bytes(const void *p, size_t n);                /* in chunks of SES_INDEX_CHUNK */
-bool ses_index_hash_file(const char *path, uint64_t *out, ses_err *e); /* the same for a file */
+/* ses_checksum_chunks of a file. */
+bool ses_index_hash_file(const char *path, uint64_t *out, ses_err *e);
 
 const void *ses_vector_index_vector(const ses_vector_index *x, int64_t i);
 const float *ses_vector_index_scales(const ses_vector_index *x); /* [count]; NULL: f16 */

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/half.h"
+#include "base/hash.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -81,7 +82,7 @@ bool ses_index_builder_add(ses_index_builder *b, const char *text, size_t n, int
     b->entries[2 * i + 1] = (uint64_t)line;
     if (n) ses_buf_append(&b->pending, text, n);
     if (!ses_buf_ok(&b->pending, e)) return false;
-    if (b->pending.len >= SES_INDEX_CHUNK && !flush_texts(b, e)) return false;
+    if (b->pending.len >= SES_CHECKSUM_CHUNK && !flush_texts(b, e)) return false;
     b->text_bytes += n;
     b->info.count++;
     return true;
@@ -175,12 +176,12 @@ static bool pass_part(const index_part *p, unsigned char *chunk, ses_file_writer
                       const char *path, ses_err *e)
 {
     *hash = 0;
-    for (size_t at = 0; at < p->n; at += SES_INDEX_CHUNK) {
-        size_t n = p->n - at < SES_INDEX_CHUNK ? p->n - at : SES_INDEX_CHUNK;
+    for (size_t at = 0; at < p->n; at += SES_CHECKSUM_CHUNK) {
+        size_t n = p->n - at < SES_CHECKSUM_CHUNK ? p->n - at : SES_CHECKSUM_CHUNK;
         const void *data = p->memory ? (const unsigned char *)p->memory + at : chunk;
         if (!p->memory && !read_chunk(p, at, chunk, n, path, e)) return false;
         if (!w)
-            *hash = ses_index_hash_join(*hash, ses_index_checksum(data, n));
+            *hash = ses_checksum_join(*hash, ses_checksum(data, n));
         else if (!ses_file_writer_put(w, data, n, e))
             return false;
     }
@@ -189,18 +190,18 @@ static bool pass_part(const index_part *p, unsigned char *chunk, ses_file_writer
 
 static bool write_parts(const ses_index_builder *b, unsigned char header[SES_VECTOR_INDEX_HEADER],
                         const index_part part[SES_INDEX_PARTS], const size_t at[SES_INDEX_PARTS + 1],
-                        ses_err *e)
+                        bool overwrite, ses_err *e)
 {
     static const unsigned char zeros[64] = { 0 };
-    unsigned char *chunk = ses_alloc(SES_INDEX_CHUNK, e);
+    unsigned char *chunk = ses_alloc(SES_CHECKSUM_CHUNK, e);
     uint64_t hash;
     bool ok = chunk != NULL;
     for (int i = 0; ok && i < SES_INDEX_PARTS; i++) {
         ok = pass_part(&part[i], chunk, NULL, &hash, b->path, e);
         put_word(header, SES_INDEX_PART_HASH + i, hash);
     }
-    put_word(header, SES_INDEX_HEADER_HASH, ses_index_hash_bytes(header, 8 * SES_INDEX_HEADER_HASH));
-    ses_file_writer *w = ok ? ses_file_writer_open(b->path, true, e) : NULL;
+    put_word(header, SES_INDEX_HEADER_HASH, ses_checksum_chunks(header, 8 * SES_INDEX_HEADER_HASH));
+    ses_file_writer *w = ok ? ses_file_writer_open(b->path, overwrite, e) : NULL;
     ok = w && ses_file_writer_check_space(w, at[SES_INDEX_PARTS], e) &&
          ses_file_writer_put(w, header, SES_VECTOR_INDEX_HEADER, e);
     for (int i = 0; ok && i < SES_INDEX_PARTS; i++)
@@ -213,7 +214,7 @@ static bool write_parts(const ses_index_builder *b, unsigned char header[SES_VEC
 }
 
 bool ses_index_builder_write(ses_index_builder *b, const ses_index_source *source, const char *model_name,
-                             const float *probe, ses_err *e)
+                             const float *probe, bool overwrite, ses_err *e)
 {
     unsigned char header[SES_VECTOR_INDEX_HEADER] = { 0 };
     size_t at[SES_INDEX_PARTS + 1], bytes[SES_INDEX_PARTS];
@@ -229,5 +230,5 @@ bool ses_index_builder_write(ses_index_builder *b, const ses_index_source *sourc
         [SES_INDEX_ENTRIES] = { b->entries, -1, bytes[SES_INDEX_ENTRIES] },
         [SES_INDEX_TEXTS] = { NULL, b->texts, bytes[SES_INDEX_TEXTS] }
     };
-    return write_parts(b, header, part, at, e);
+    return write_parts(b, header, part, at, overwrite, e);
 }

@@ -125,24 +125,25 @@ bool ses_phrases_run(ses_phrases_job *job, ses_err *e)
     ses_buf path[2] = { { 0 }, { 0 } };
     const char *from = job->corpus;
     int64_t words = 0;
-    bool ok = true, temporary = job->passes > 1;
+    bool ok = true, made[2] = { false, false };
     if (!strcmp(job->corpus, "-"))
         return ses_fail(e, SES_EUSAGE, "the text is read twice: give a file instead of standard input");
     for (int k = 0; k < 2; k++) ok = ok && ses_buf_appendf(&path[k], "%s.pass%d", job->output, k);
     if (!ok) ses_buf_ok(&path[path[0].wanted ? 0 : 1], e);
-    for (int k = 0; ok && temporary && !job->overwrite && k < 2; k++)
-        if (ses_path_exists(path[k].data))
-            ok = temporary = ses_fail(e, SES_EUSAGE, "%s exists: --overwrite replaces it", path[k].data);
+    for (int k = 0; ok && job->passes > 1 && !job->overwrite && k < 2; k++)
+        if (ses_path_exists(path[k].data)) ok = ses_fail_exists(path[k].data, e);
     for (int k = 0; ok && k < job->passes; k++) {
         bool last = k == job->passes - 1;
         const char *to = last ? job->output : path[k % 2].data;
-        ok = run_pass(job, from, k ? SES_WORDS_BLANK : job->rule, to, last ? job->overwrite : true, e);
+        bool replaces = job->overwrite || (!last && made[k % 2]);
+        ok = run_pass(job, from, k ? SES_WORDS_BLANK : job->rule, to, replaces, e);
+        if (!last) made[k % 2] = made[k % 2] || ok;
         if (!k) words = job->words;
         from = to;
     }
     job->words = words;
     for (int k = 0; k < 2; k++) {
-        if (path[k].data && temporary) ses_file_remove(path[k].data, NULL);
+        if (made[k]) ses_file_remove(path[k].data, NULL);
         ses_buf_free(&path[k]);
     }
     return ok;

@@ -1,4 +1,4 @@
-/* Helpers for JSON: lists of strings and floats, errors about types, finished writers. */
+/* Helpers for JSON: lists of strings and floats, errors about types, finished writers, records. */
 #ifndef SES_BASE_JSON_HELPERS_H
 #define SES_BASE_JSON_HELPERS_H
 
@@ -21,5 +21,15 @@ char *ses_json_writer_take(ses_json_writer *w, size_t *len, ses_err *e);
  * w, also on failure; w may be NULL after an error. */
 bool ses_json_writer_save(ses_json_writer *w, const char *dir, const char *name, bool overwrite, ses_err *e);
 ses_json_doc *ses_json_writer_parse(ses_json_writer *w, ses_err *e);
+
+/* ---- records: objects whose last member "checksum" covers the others ---- */
+
+/* As ses_json_writer_save, with the checksum. indent: as ses_json_writer_new. */
+bool ses_json_record_save(ses_json_writer *w, int indent, const char *dir, const char *name, bool overwrite,
+                          ses_err *e);
+/* As ses_json_load_object. Fails with SES_EFORMAT if a member is not the one that was saved; line breaks and
+ * blanks may differ. required: fails too if there is no checksum; else it is a record of an older version. */
+ses_json_doc *ses_json_record_load(const char *path, size_t max_bytes, bool required, ses_err *e);
+bool ses_json_record_check(const ses_json *record, bool required, ses_err *e); /* of a parsed object */
 
 #endif

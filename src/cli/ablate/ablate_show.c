@@ -310,7 +310,7 @@ static bool write_plots(ses_ablate *s, const ses_report_head *h, const char *pat
     if (!r) return false;
     ses_report_set_title(r, "%s", ses_ablate_title(s));
     size_t n = put(s, r);
-    bool ok = ses_report_ok(r, e) && (!n || ses_report_write_files(r, h, path, NULL, e));
+    bool ok = ses_report_ok(r, e) && (!n || ses_report_write_files(r, h, path, NULL, true, e));
     ses_report_free(r);
     return ok;
 }
@@ -333,7 +333,7 @@ bool ses_ablate_show(ses_ablate *s, ses_err *e)
         ses_ablate_put_json(s, ses_report_json(page));
     }
     ok = ok && ses_report_ok(r, e) && ses_report_ok(page, e) &&
-         ses_report_write_files(page, &h, NULL, o.html, e) &&
+         ses_report_write_files(page, &h, NULL, o.html, true, e) &&
          write_plots(s, &h, o.svg, ses_ablate_put_plots, e) &&
          write_plots(s, &h, o.flops, ses_ablate_put_cost_plots, e) && ses_ablate_write_markdown(s, e) &&
          (s->a->compute.json ? ses_ablate_print_json(s, e) : ses_report_print(r, &s->c->out, e));

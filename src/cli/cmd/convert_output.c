@@ -44,11 +44,7 @@ static void rename_in_message(const ses_convert_output *o, ses_err *e)
 
 bool ses_convert_output_close(ses_convert_output *o, bool ok, ses_err *e)
 {
-    if (o->stage && ok && rename(o->stage, o->to) != 0)
-        ok =
-            errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR
-                ? ses_fail(e, SES_EIO, "%s: another program created it meanwhile; nothing was written", o->to)
-                : ses_fail_write(o->to, errno, e);
+    if (o->stage && ok) ok = ses_dir_place(o->stage, o->to, false, e);
     if (o->stage && !ok && ses_path_is_dir(o->stage)) {
         ses_dir_each(o->stage, remove_module, o->stage, NULL);
         ses_dir_remove(o->stage, NULL);

@@ -148,7 +148,7 @@ static bool put_plot(const ses_compress *z, ses_report *r, ses_err *e)
     ses_figure_tradeoff t = { .x = x, .y = y, .name = name, .on_front = front, .original = -1, .chosen = -1 };
     for (size_t i = 0; front && i < z->n; i++) {
         double cost = ses_compress_cost_of(z, &z->candidate[i]);
-        if (isnan(cost)) continue;
+        if (!isfinite(cost) || !isfinite(z->candidate[i].score)) continue;
         x[t.n] = a.scale * cost;
         y[t.n] = (z->lower_is_better ? -1 : scale_of(z)) * z->candidate[i].score;
         name[t.n] = z->candidate[i].name;
@@ -294,7 +294,7 @@ bool ses_compress_show(const ses_compress *z, ses_err *e)
         r && svg && html && fill(z, r, e) && (z->a->tune.compute.json ? print_json(z, e) : print(z, r, e));
     if (ok && z->chosen)
         put_commands(z, z->chosen, ses_report_table(r, "Commands that made the chosen model", "command"));
-    ok = ok && ses_report_write_files(r, &h, svg, html, e);
+    ok = ok && ses_report_write_files(r, &h, svg, html, true, e);
     ses_free(svg);
     ses_free(html);
     ses_report_free(r);

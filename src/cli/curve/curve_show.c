@@ -298,7 +298,7 @@ bool ses_curve_show(const ses_curve *v, ses_err *e)
     char *svg = ses_path_join(v->a->output, "curve.svg", e),
          *html = ses_path_join(v->a->output, "curve.html", e);
     bool ok = r && svg && html && fill(v, r, e) &&
-              ses_report_write_files(r, &h, ses_curve_has_score(v) ? svg : NULL, html, e) &&
+              ses_report_write_files(r, &h, ses_curve_has_score(v) ? svg : NULL, html, true, e) &&
               (v->a->compute.json ? print_json(v, e) : ses_report_print(r, &v->c->out, e));
     ses_free(svg);
     ses_free(html);

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "cli/standard_output.h"
+#include "cli/ui/report_output.h"
 
 #include <math.h>
 #include <string.h>
@@ -189,20 +190,6 @@ static ses_report *make(const ses_topic_model *m, top_words *t, bool bars, int w
     return r;
 }
 
-static bool write_files(ses_report *r, const ses_report_head *h, const ses_topic_output *o, ses_err *e)
-{
-    ses_buf html = { 0 }, svg = { 0 };
-    bool ok = true;
-    if (o->html)
-        ok = ses_report_html(r, h, &html, e) && ses_buf_ok(&html, e) &&
-             ses_file_write(o->html, html.data, html.len, o->overwrite, e);
-    if (ok && o->svg)
-        ok = ses_report_svg(r, h, &svg, e) && ses_buf_ok(&svg, e) &&
-             ses_file_write(o->svg, svg.data, svg.len, o->overwrite, e);
-    ses_buf_free(&html), ses_buf_free(&svg);
-    return ok;
-}
-
 bool ses_topic_report(const ses_call *c, const ses_topic_model *m, const char *name,
                       const ses_topic_output *o, ses_err *e)
 {
@@ -219,7 +206,8 @@ bool ses_topic_report(const ses_call *c, const ses_topic_model *m, const char *n
     bool files = o->html || o->svg, ok = find_top(&t, m, o->top, e);
     ses_report *r = ok ? make(m, &t, o->bars, c->out.width, e) : NULL;
     ses_report *full = r && files && !o->bars ? make(m, &t, true, 120, e) : NULL;
-    ok = r && (!files || o->bars || full) && (!files || write_files(full ? full : r, &h, o, e));
+    ok = r && (!files || o->bars || full) &&
+         (!files || ses_report_write_files(full ? full : r, &h, o->svg, o->html, o->overwrite, e));
     if (ok && o->json) ok = ses_report_envelope(r, &h, &out, e);
     if (ok && !o->json) ses_report_draw(r, &(ses_draw){ c->out.width, c->out.color, c->out.unicode }, &out);
     ok = ok && ses_buf_ok(&out, e) && ses_stdout_write(out.data, out.len, e);

@@ -129,7 +129,7 @@ bool ses_ladder_show(const ses_ladder *l, ses_err *e)
     ses_json_begin_object(ses_report_json(r));
     ses_ladder_put(l, ses_report_json(r));
     ses_json_end_object(ses_report_json(r));
-    bool ok = fill(l, r, e) && ses_report_write_files(r, &h, a->svg, a->html, e) &&
+    bool ok = fill(l, r, e) && ses_report_write_files(r, &h, a->svg, a->html, a->overwrite || a->resume, e) &&
               (a->compute.json ? print_json(l, e) : ses_report_print(r, &l->c->out, e));
     ses_report_free(r);
     return ok;

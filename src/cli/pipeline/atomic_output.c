@@ -1,4 +1,4 @@
-/* Redirects standard output to a temporary file that is renamed on success. */
+/* Redirects standard output to a temporary file that gets its name on success. */
 #define _GNU_SOURCE /* O_TMPFILE */
 #include "atomic_output.h"
 
@@ -38,9 +38,8 @@ static bool name_file(ses_atomic_output *r)
 bool ses_atomic_output_begin(ses_atomic_output *r, const char *path, bool overwrite, ses_err *e)
 {
     ses_buf name = { 0 };
-    *r = (ses_atomic_output){ .before = -1 };
-    if (!overwrite && ses_path_exists(path))
-        return ses_fail(e, SES_EIO, "%s: already exists; use --overwrite to replace it", path);
+    *r = (ses_atomic_output){ .before = -1, .overwrite = overwrite };
+    if (!overwrite && ses_path_exists(path)) return ses_fail_exists(path, e);
     ses_buf_appendf(&name, "%.*s.sesame-%ld.tmp", (int)(ses_path_basename(path) - path), path,
                     (long)getpid());
     r->path = ses_strdup(path, e);
@@ -64,8 +63,8 @@ bool ses_atomic_output_begin(ses_atomic_output *r, const char *path, bool overwr
 bool ses_atomic_output_commit(ses_atomic_output *r, ses_err *e)
 {
     if (!ses_stdout_flush(e)) return false;
-    if (fsync(STDOUT_FILENO) || !name_file(r) || rename(r->temp, r->path))
-        return ses_fail_write(r->path, errno, e);
+    if (fsync(STDOUT_FILENO) || !name_file(r)) return ses_fail_write(r->path, errno, e);
+    if (!ses_file_place(r->temp, r->path, r->overwrite, e)) return false;
     ses_free(r->temp);
     r->temp = NULL;
     return true;

@@ -105,7 +105,7 @@ bool ses_index_merge(ses_text_index *t, const ses_text_index_args *a, char *cons
         ok = add_shard(&m, part[i], lines, e);
         lines += (int64_t)set.counts[i].records;
     }
-    ok = ok && ses_index_builder_write(m.builder, &m.info.source, m.info.model_name, m.probe, e);
+    ok = ok && ses_index_builder_write(m.builder, &m.info.source, m.info.model_name, m.probe, a->rebuild, e);
     t->reused = ok ? ses_index_builder_count(m.builder) : 0;
     t->is_written = ok;
     t->index = ok ? ses_vector_index_open(t->path, e) : NULL;

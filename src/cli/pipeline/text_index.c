@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/strmap.h"
 #include "cli/input_size.h"
 #include "cli/ui/show_values.h"
@@ -123,7 +124,7 @@ static bool describe_source(const ses_text_index_args *a, const char *file, ses_
     *s = (ses_index_source){ .size = (uint64_t)st.st_size,
                              .mtime_ns =
                                  (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec,
-                             .settings = ses_index_hash_join(kind, ses_index_checksum(name, strlen(name))) };
+                             .settings = ses_checksum_join(kind, ses_checksum(name, strlen(name))) };
     return true;
 }
 
@@ -221,7 +222,8 @@ static bool write_index(build_job *j, const ses_index_source *source, ses_err *e
     if (!is_same_stat(&now, source))
         return ses_fail(e, SES_EIO, "%s: changed while it was read; run the command again", j->file);
     sigset_t before = block_signals();
-    bool ok = ses_index_builder_write(j->builder, source, ses_model_label_of(j->a->model).s, j->t->probe, e);
+    bool ok =
+        ses_index_builder_write(j->builder, source, ses_model_label_of(j->a->model).s, j->t->probe, true, e);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return ok;
 }

@@ -5,13 +5,13 @@
 #include "cli/standard_output.h"
 
 bool ses_report_write_files(ses_report *r, const ses_report_head *h, const char *svg, const char *html,
-                            ses_err *e)
+                            bool overwrite, ses_err *e)
 {
     ses_buf picture = { 0 }, page = { 0 };
     bool ok = (!html || (ses_report_html(r, h, &page, e) && ses_buf_ok(&page, e) &&
-                         ses_file_write(html, page.data, page.len, true, e))) &&
+                         ses_file_write(html, page.data, page.len, overwrite, e))) &&
               (!svg || (ses_report_svg(r, h, &picture, e) && ses_buf_ok(&picture, e) &&
-                        ses_file_write(svg, picture.data, picture.len, true, e)));
+                        ses_file_write(svg, picture.data, picture.len, overwrite, e)));
     ses_buf_free(&picture);
     ses_buf_free(&page);
     return ok;

@@ -5,9 +5,9 @@
 #include "analysis/report.h"
 #include "term.h"
 
-/* Writes the picture and the page, replacing files; a path may be NULL. */
+/* Writes the picture and the page; a path may be NULL. overwrite: they may exist. */
 bool ses_report_write_files(ses_report *r, const ses_report_head *h, const char *svg, const char *html,
-                            ses_err *e);
+                            bool overwrite, ses_err *e);
 /* Draws the figures on stdout, whose terminal is t. */
 bool ses_report_print(const ses_report *r, const ses_term *t, ses_err *e);
 

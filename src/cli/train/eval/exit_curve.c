@@ -227,7 +227,8 @@ static bool show(const curve *v, const ses_predictor_args *a, const ses_exit_cur
                           .command = command.line,
                           .settings = command.options,
                           .seed = (uint64_t)a->bootstrap.seed };
-    ok = ok && fill(v, file, r, e) && ses_report_write_files(r, &h, files->svg, files->html, e);
+    ok = ok && fill(v, file, r, e) &&
+         ses_report_write_files(r, &h, files->svg, files->html, files->overwrite, e);
     if (ok && a->compute.json) {
         ses_json_writer *w = ses_json_writer_new(0, e);
         if (w) put_all(v, w);
