@@ -153,6 +153,10 @@ run 0 $label --json -f "$tmp/a.txt" --shard 1/2 --to "$tmp/part" --threads 1 --b
 reports "already complete"
 run 3 $label --json --top-k 2 -f "$tmp/a.txt" --shard 1/2 --to "$tmp/part"
 reports "other settings (top-k 1, now 2)"
+printf 'X' | dd of="$tmp/part" bs=1 seek=5 conv=notrunc 2>/dev/null # the same size
+run 3 $label --json -f "$tmp/a.txt" --shard 1/2 --to "$tmp/part"
+reports "part: not the file that part.done describes; use --overwrite"
+cp "$tmp/copy" "$tmp/part"
 run 3 $label --json -f "$tmp/b.txt" --shard 1/2 --to "$tmp/part"
 reports "another input"
 that "a refused command changes nothing" 'cmp -s "$tmp/part" "$tmp/copy"'
@@ -199,6 +203,14 @@ for try in 1 2 3 4 5 6; do
         run 3 $slow --to "$tmp/long"
         reports "damaged"
         cp "$tmp/save" "$tmp/long.partial"
+        cp "$tmp/long.progress" "$tmp/save"
+        for field in next_block records bytes failed shards first_block end_block; do # one more
+            awk -v key="\"$field\":" '$1 == key { sub(/[0-9]+/, $2 + 1) } { print }' "$tmp/save" >"$tmp/long.progress"
+            that "$field was changed" '! cmp -s "$tmp/save" "$tmp/long.progress"'
+            run 3 $slow --to "$tmp/long"
+            reports "long.progress: damaged: its checksum is not that of its members; --overwrite starts over"
+        done
+        cp "$tmp/save" "$tmp/long.progress"
     fi
 done
 [ -e "$tmp/long.done" ] || "$sesame" $slow -q --to "$tmp/long"
@@ -206,7 +218,12 @@ that "no kill came in the middle" '[ $kills -gt 0 ]'
 that "the bytes after $kills interruptions" 'cmp -s "$tmp/whole" "$tmp/long"'
 gone "$tmp/long.partial" "$tmp/long.progress"
 
-# killed between the rename and the marker
+# killed between the new name and the marker: before and after the old name is removed
+cp "$tmp/long.done" "$tmp/long.progress"
+rm "$tmp/long.done"
+ln "$tmp/long" "$tmp/long.partial"
+run 0 $slow --to "$tmp/long"
+that "one name" '[ -e "$tmp/long.done" ] && [ ! -e "$tmp/long.partial" ] && cmp -s "$tmp/whole" "$tmp/long"'
 cp "$tmp/long.done" "$tmp/long.progress"
 rm "$tmp/long.done"
 run 0 $slow --to "$tmp/long"
@@ -230,5 +247,21 @@ if command -v prlimit >/dev/null; then
 else
     skipped=$((skipped + 1))
 fi
+
+# several processes without --overwrite: one result is kept, the others fail
+for how in "embed -q -m tests/pipelines/bert-label -o f32 -f $tmp/a.txt" "embed -q -m tests/pipelines/bert-label -o f32 -f $tmp/a.txt --shard 0/1"; do
+    for try in 1 2 3 4 5; do
+        rm -f "$tmp"/once*
+        pids=
+        for i in 1 2 3; do
+            "$sesame" $how --to "$tmp/once" >/dev/null 2>"$tmp/err$i" &
+            pids="$pids $!"
+        done
+        won=0
+        for pid in $pids; do wait "$pid" && won=$((won + 1)); done
+        cat "$tmp"/err[123] >"$tmp/err"
+        that "$won of 3 processes succeeded: $how" '[ $won -eq 1 ] || grep -q "already complete" "$tmp/err"'
+    done
+done
 
 counted

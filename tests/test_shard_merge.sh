@@ -65,15 +65,20 @@ reports "expected 0/2"
 mv "$tmp/part3.1.done" "$tmp/save"
 run 3 corpus merge -o "$tmp/x" "$tmp/part3.0" "$tmp/part3.1" "$tmp/part3.2"
 reports "the shard is not complete"
-sed 's/"split-sentences": false/"split-sentences": true/' "$tmp/save" >"$tmp/part3.1.done"
-run 3 corpus merge -o "$tmp/x" "$tmp/part3.0" "$tmp/part3.1" "$tmp/part3.2"
+run 0 corpus build --tokenizer tests/pipelines/bert-mask --split-sentences -o "$tmp/part3.other" --shard 1/3 "$tmp/a.txt" "$tmp/b.jsonl"
+run 3 corpus merge -o "$tmp/x" "$tmp/part3.0" "$tmp/part3.other" "$tmp/part3.2"
 reports "its settings or input differ"
-for list in 1,0 7,7 999999; do
-    sed "s/\"cut_documents\": \[\]/\"cut_documents\": [$list]/" "$tmp/save" >"$tmp/part3.1.done"
+for change in 's/"cut_documents": \[\]/"cut_documents": [1]/' 's/"records": /&1/' 's/"shard": 1/"shard": 0/'; do
+    sed "$change" "$tmp/save" >"$tmp/part3.1.done"
     run 3 corpus merge -o "$tmp/x" "$tmp/part3.0" "$tmp/part3.1" "$tmp/part3.2"
-    reports "of the list of split documents is"
+    reports "part3.1.done: damaged: its checksum"
 done
 mv "$tmp/save" "$tmp/part3.1.done"
+cp "$tmp/part3.1" "$tmp/save" # the same size
+printf 'X' | dd of="$tmp/part3.1" bs=1 seek=9 conv=notrunc 2>/dev/null
+run 3 corpus merge -o "$tmp/x" "$tmp/part3.0" "$tmp/part3.1" "$tmp/part3.2"
+reports "part3.1: not the file that part3.1.done describes"
+mv "$tmp/save" "$tmp/part3.1"
 run 2 corpus merge "$tmp/part3.0"
 run 3 corpus merge -o "$tmp/corpus" "$tmp/part2.0" "$tmp/part2.1"
 reports "exists"

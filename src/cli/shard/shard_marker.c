@@ -11,6 +11,7 @@
 #include "sesame/version.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -197,7 +198,7 @@ bool ses_shard_marker_write(const char *marker, const ses_shard_plan *p, const c
     ses_json_end_array(w);
     bool ok = (!extra || put_text(w, NULL, extra, true, e)) && put_text(w, "settings", identity, false, e);
     ses_json_end_object(w);
-    if (ok) return ses_json_writer_save(w, NULL, marker, true, e);
+    if (ok) return ses_json_record_save(w, 2, NULL, marker, true, e);
     ses_json_writer_free(w);
     return false;
 }
@@ -206,7 +207,12 @@ ses_json_doc *ses_shard_marker_read(const char *marker, ses_shard_counts *n, ses
 {
     *n = (ses_shard_counts){ 0 };
     if (!ses_path_exists(marker)) return NULL;
-    ses_json_doc *doc = ses_json_load_object(marker, MAX_MARKER, e);
+    ses_json_doc *doc = ses_json_record_load(marker, MAX_MARKER, true, e);
+    if (!doc && e && e->code == SES_EFORMAT) {
+        ses_err why = *e;
+        ses_err_clear(e);
+        ses_fail(e, why.code, "%s; --overwrite starts over", why.msg);
+    }
     const ses_json *v = ses_json_root(doc);
     const char *hash = ses_json_string(ses_json_get(v, "sha256"), NULL);
     if (doc && ses_json_uint(ses_json_get(v, "next_block"), &n->block) &&
@@ -273,21 +279,34 @@ bool ses_shard_marker_check(const ses_json_doc *marker, const char *name, const 
     return ok;
 }
 
+bool ses_shard_file_check(const char *path, const ses_shard_counts *n, ses_err *e)
+{
+    struct stat st;
+    char hex[SES_SHA256_HEX + 1];
+    ses_sha sha = ses_sha256_start();
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool same = fd >= 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_size == n->bytes,
+         ok = !same || ses_shard_hash_file(fd, path, 0, n->bytes, &sha, e);
+    if (fd >= 0) close(fd);
+    if (!ok) return false;
+    ses_sha_hex(&sha, hex);
+    return (same && !strcmp(hex, n->sha256)) ||
+           ses_fail(e, SES_EFORMAT, "%s: not the file that %s.done describes; use --overwrite to start over",
+                    path, ses_path_basename(path));
+}
+
 bool ses_shard_is_complete(const ses_call *c, const char *path, const char *identity, bool overwrite,
                            ses_shard_counts *n, bool *complete, ses_err *e)
 {
-    struct stat st;
     *complete = false;
     char *marker = ses_shard_marker_path(path, ".done", e);
     if (!marker) return false;
     ses_json_doc *doc = overwrite ? NULL : ses_shard_marker_read(marker, n, e);
     bool ok = !(e && e->code);
     if (overwrite) ok = ses_file_remove(marker, e);
-    if (doc && (stat(path, &st) || (uint64_t)st.st_size != n->bytes))
-        ok = ses_fail(e, SES_EFORMAT, "%s: not the file that %s describes; use --overwrite to start over",
-                      path, ses_path_basename(marker));
-    else if (doc)
-        *complete = ok = ses_shard_marker_check(doc, path, identity, "complete result", e);
+    if (doc)
+        *complete = ok = ses_shard_marker_check(doc, path, identity, "complete result", e) &&
+                         ses_shard_file_check(path, n, e);
     ses_json_free(doc);
     ses_free(marker);
     if (!*complete || c->quiet) return ok;

@@ -1,4 +1,5 @@
-/* Records of shards: FILE.done, written when FILE is complete, and FILE.progress while it is not.
+/* Records of shards: FILE.done, written when FILE is complete, and FILE.progress while it is not. A checksum
+ * covers all of a record (base/json/json_helpers.h).
  *
  * The identity of a result is a JSON object of everything its bytes depend on: version, command, shard,
  * input, options, models. A result with another identity is not continued.
@@ -41,6 +42,9 @@ ses_json_doc *ses_shard_marker_read(const char *marker, ses_shard_counts *n, ses
 /* Fails unless the record has this identity, and names the first difference. what: "partial result". */
 bool ses_shard_marker_check(const ses_json_doc *marker, const char *name, const char *identity,
                             const char *what, ses_err *e);
+
+/* Fails unless the file has the size and hash of its record. */
+bool ses_shard_file_check(const char *path, const ses_shard_counts *n, ses_err *e);
 
 /* Whether PATH and PATH.done exist and belong together; prints a line if so. overwrite: removes the marker
  * instead. Fails if the marker has another identity. *n: its counts. */

@@ -55,7 +55,6 @@ static bool check_one(const ses_shard_set *s, size_t i, const char *command, cha
 {
     const ses_json *v = ses_json_root(s->marker[i]);
     int64_t index = -1, count = -1;
-    struct stat st;
     ses_json_int(ses_json_get(v, "shard"), &index);
     ses_json_int(ses_json_get(v, "shards"), &count);
     const char *by = ses_json_string(ses_json_get(ses_json_get(v, "settings"), "command"), NULL);
@@ -65,8 +64,7 @@ static bool check_one(const ses_shard_set *s, size_t i, const char *command, cha
         return ses_fail(e, SES_EARG,
                         "%s: shard %" PRId64 "/%" PRId64 ", expected %zu/%zu: give all shards in order",
                         part[i], index, count, i, n);
-    return (stat(part[i], &st) == 0 && (uint64_t)st.st_size == s->counts[i].bytes) ||
-           ses_fail(e, SES_EFORMAT, "%s: not the file that %s.done describes", part[i], part[i]);
+    return ses_shard_file_check(part[i], &s->counts[i], e);
 }
 
 bool ses_shard_set_open(ses_shard_set *s, const char *command, char *const *part, size_t n, ses_err *e)

@@ -137,6 +137,11 @@ static bool take_over(ses_shard_output *o, const ses_shard_counts *n, ses_err *e
     return true;
 }
 
+static bool discard(const ses_shard_output *o, ses_err *e)
+{
+    return ses_file_remove(o->progress, e) && ses_file_remove(o->partial, e);
+}
+
 /* A process killed between the last two steps has renamed FILE, but not written FILE.done. */
 static bool finish_marker(ses_shard_output *o, const ses_shard_counts *n, bool *complete, ses_err *e)
 {
@@ -147,15 +152,9 @@ static bool finish_marker(ses_shard_output *o, const ses_shard_counts *n, bool *
                       : ses_fail(e, SES_EIO, "%s: %s", o->path, strerror(errno));
     if (fd >= 0) close(fd);
     if (ok) ses_sha_hex(&sha, now.sha256);
-    if (ok && strcmp(now.sha256, n->sha256))
-        ok = ses_fail(e, SES_EIO, "%s: already exists; use --overwrite to replace it", o->path);
+    if (ok && strcmp(now.sha256, n->sha256)) ok = ses_fail_exists(o->path, e);
     *complete = ok = ok && ses_shard_marker_write(o->done, o->plan, o->identity, n, NULL, e);
-    return ok && ses_file_remove(o->progress, e);
-}
-
-static bool discard(const ses_shard_output *o, ses_err *e)
-{
-    return ses_file_remove(o->progress, e) && ses_file_remove(o->partial, e);
+    return ok && discard(o, e);
 }
 
 static bool start(ses_shard_output *o, bool overwrite, bool *complete, ses_err *e)
@@ -169,9 +168,9 @@ static bool start(ses_shard_output *o, bool overwrite, bool *complete, ses_err *
     ses_json_free(record);
     if (!ok) return false;
     bool exists = !overwrite && ses_path_exists(o->path);
-    if (exists && found && n.block == o->plan->last && !ses_path_exists(o->partial))
-        return finish_marker(o, &n, complete, e);
-    if (exists) return ses_fail(e, SES_EIO, "%s: already exists; use --overwrite to replace it", o->path);
+    bool renamed = !ses_path_exists(o->partial) || ses_path_same(o->partial, o->path);
+    if (exists && found && n.block == o->plan->last && renamed) return finish_marker(o, &n, complete, e);
+    if (exists) return ses_fail_exists(o->path, e);
     if (!redirect(o, e) || (found && !take_over(o, &n, e))) return false;
     off_t end = (off_t)o->at.bytes;
     return (!ftruncate(STDOUT_FILENO, end) && lseek(STDOUT_FILENO, end, SEEK_SET) == end) ||
@@ -181,9 +180,12 @@ static bool start(ses_shard_output *o, bool overwrite, bool *complete, ses_err *
 bool ses_shard_output_begin(ses_shard_output *o, const ses_call *c, const ses_shard_plan *p, const char *path,
                             char *identity, bool overwrite, bool *complete, ses_err *e)
 {
-    *o = (ses_shard_output){
-        .call = c, .plan = p, .identity = identity, .before = -1, .sha = ses_sha256_start()
-    };
+    *o = (ses_shard_output){ .call = c,
+                             .plan = p,
+                             .identity = identity,
+                             .overwrite = overwrite,
+                             .before = -1,
+                             .sha = ses_sha256_start() };
     *complete = false;
     o->at.block = o->saved_block = p->first;
     bool ok = identity && name_files(o, path, e) &&
@@ -211,7 +213,7 @@ static bool sync_folder(const char *path, ses_err *e)
 bool ses_shard_output_commit(ses_shard_output *o, ses_err *e)
 {
     if (!ses_stdout_flush(e) || !reach_border(o, o->plan->last, e) || !save_progress(o, e)) return false;
-    if (rename(o->partial, o->path)) return ses_fail_write(o->path, errno, e);
+    if (!ses_file_place(o->partial, o->path, o->overwrite, e)) return false;
     o->committed = true;
     return sync_folder(o->path, e) &&
            ses_shard_marker_write(o->done, o->plan, o->identity, &o->at, NULL, e) &&

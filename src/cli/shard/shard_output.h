@@ -20,6 +20,7 @@ typedef struct ses_shard_output {
     const ses_call *call;
     const ses_shard_plan *plan;
     char *path, *partial, *progress, *done, *identity;
+    bool overwrite;
     int before; /* duplicate of the original standard output; -1: not redirected */
     ses_sha sha;
     uint64_t hashed;          /* bytes in sha */
