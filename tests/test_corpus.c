@@ -7,7 +7,9 @@
 #include "data/corpus_text.h"
 #include "data/token_counts.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <sys/wait.h>
 
 static void read_back(const corpus_fixture *f)
 {
@@ -219,6 +221,56 @@ static void damaged_parts(const corpus_fixture *f)
     CHECK(ses_dir_remove(b.dir, NULL));
 }
 
+static int unlinks_left; /* the process is killed before this unlink; 0: never */
+int unlink(const char *path)
+{
+    if (unlinks_left && !--unlinks_left) _exit(9);
+    return unlinkat(AT_FDCWD, path, 0);
+}
+
+/* A build that is killed before it has removed C.part: the same command finds the corpus complete; another one
+ * does not replace it. */
+static void killed_at_the_end(const corpus_fixture *f)
+{
+    interrupted b;
+    interrupt(f, "killed", &b);
+    CHECK(ses_dir_remove(b.dir, NULL));
+    b.o.overwrite = false;
+    int kills = 0;
+    for (int at = 1;; at++) { /* the name of the tokens, four parts, the journal */
+        ses_err e = { 0 };
+        int64_t resumed = 0;
+        int status = 0;
+        pid_t pid = fork();
+        if (!pid) {
+            unlinks_left = at;
+            ses_corpus_build(b.out, &b.o, &resumed, &e);
+            _exit(0);
+        }
+        CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+        if (!WEXITSTATUS(status)) break;
+        if (!ses_path_exists(b.out)) { /* too early */
+            CHECK(ses_dir_remove(b.dir, NULL));
+            continue;
+        }
+        kills++;
+        CHECK(ses_path_is_dir(b.dir));
+        b.o.held_out_fraction = 0.25;
+        CHECK(!ses_corpus_build(b.out, &b.o, &resumed, &e) && strstr(e.msg, "use --overwrite"));
+        b.o.held_out_fraction = 0;
+        ses_err_clear(&e);
+        CHECK_MSG(ses_corpus_build(b.out, &b.o, &resumed, &e) && resumed > 1, "killed %d: %s", at, e.msg);
+        CHECK(!ses_path_exists(b.dir));
+        CHECK(!ses_corpus_build(b.out, &b.o, &resumed, &e) &&
+              strstr(e.msg, "already exists; use --overwrite"));
+        ses_corpus *c = ses_corpus_open(b.out, NULL);
+        CHECK(c && ses_corpus_verify(c, NULL));
+        ses_corpus_free(c);
+        unlinkat(AT_FDCWD, b.out, 0);
+    }
+    CHECK(kills == 6);
+}
+
 /* A journal without checksums, as older versions wrote it; --restart ignores it. */
 static void old_journal(const corpus_fixture *f)
 {
@@ -235,7 +287,7 @@ static void old_journal(const corpus_fixture *f)
         memcpy(at, "}", sizeof "}");
         CHECK(write_file(path, text, strlen(text)));
         CHECK(!ses_corpus_build(b.out, &b.o, &resumed, &e) && strstr(e.msg, "older version") &&
-              strstr(e.msg, "option restart"));
+              strstr(e.msg, "--restart"));
         e = (ses_err){ 0 };
         b.o.restart = true;
         CHECK_MSG(ses_corpus_build(b.out, &b.o, &resumed, &e) && !resumed, "%s", e.msg);
@@ -373,6 +425,7 @@ int main(void)
     same_bytes(&f);
     damaged_parts(&f);
     old_journal(&f);
+    killed_at_the_end(&f);
     damage(&f);
     refusals(&f);
     fingerprints(&f);

@@ -24,7 +24,7 @@ out_has 'Documents     800'
 out_has 'Sentences     4,000'
 out_has 'Unknown       0 tokens'
 gives 3 build --tokenizer "$tmp/t.json" -o "$tmp/c" "$tmp/text.txt"
-err_has 'use the option overwrite to replace it'
+err_has 'already exists; use --overwrite to replace it'
 gives 0 info "$tmp/c" --json
 out_has '"documents": 800'
 out_has '"unigram_entropy": '

@@ -38,7 +38,8 @@ static bool run(void *ctx, ses_err *e)
         j->json ? "{\"text\": \"ab c\\nd e.\"}\n{\"text\": \"a\\nb\"}\n" : "ab c\nd e.\n\na b\nc\n\nd e\n";
     ses_corpus *c = corpus_of(j->f, "oom", text,
                               (ses_corpus_options){ .format = j->json ? SES_CORPUS_JSONL : SES_CORPUS_TEXT,
-                                                    .newline_tokens = true },
+                                                    .newline_tokens = true,
+                                                    .restart = true },
                               e);
     bool ok = c && ses_corpus_verify(c, e) && read_rows(c, j->packing, e);
     ses_corpus_free(c);

@@ -210,11 +210,18 @@ static void build_free(build *b)
 static bool run(build *b, const char *path, int64_t *resumed, ses_err *e)
 {
     const ses_corpus_options *o = b->o;
+    bool exists = !o->overwrite && ses_path_exists(path), complete = false;
     char *settings = settings_of(b, e);
-    bool ok = settings && ses_spool_open(&b->w.spool, path, settings, o->restart, &b->w.at, e);
+    bool ok = settings != NULL;
+    if (exists)
+        ok = ok && ses_spool_adopt(&b->w.spool, path, settings, &b->w.at, &complete, e) &&
+             (complete || ses_fail_exists(path, e));
+    else
+        ok = ok && ses_spool_open(&b->w.spool, path, settings, o->restart, &b->w.at, e);
     ses_free(settings);
     if (!ok) return false;
     *resumed = (int64_t)b->w.at.head.documents;
+    if (complete) return true;
     b->saved = b->w.at.head.bytes;
     if (!ses_corpus_writer_recall(&b->w, e)) return false;
     for (size_t i = 0; i < o->n_files; i++) {
@@ -227,8 +234,28 @@ static bool run(build *b, const char *path, int64_t *resumed, ses_err *e)
     if (!b->w.at.head.documents && !b->range)
         return ses_fail(e, SES_EFORMAT, "no text in %s%s", o->n_files ? o->files[0] : "any file",
                         o->n_files > 1 ? " and the other files" : "");
-    return (b->range || ses_corpus_check_held_out(&b->w.at.head, e)) &&
-           ses_spool_finish(&b->w.spool, path, o->overwrite, &b->w.at.head, e);
+    if (!b->range && !ses_corpus_check_held_out(&b->w.at.head, e)) return false;
+    bool had_journal = b->w.spool.has_journal;
+    ok = ses_spool_checkpoint(&b->w.spool, &b->w.at, e) && /* all counts: see ses_spool_adopt */
+         ses_spool_finish(&b->w.spool, path, o->overwrite, &b->w.at.head, e);
+    if (!ok) b->w.spool.has_journal = had_journal;
+    return ok;
+}
+
+/* Whether an existing corpus may be what a killed build of these texts has made: it has left PATH.part, and
+ * the texts can be read again. */
+static bool may_be_complete(const char *path, const ses_corpus_options *o, bool *may, ses_err *e)
+{
+    ses_buf dir = { 0 };
+    ses_buf_appendf(&dir, "%s.part", path);
+    bool ok = ses_buf_ok(&dir, e);
+    *may = ok && ses_path_is_dir(dir.data);
+    for (size_t i = 0; i < o->n_files; i++) {
+        struct stat st;
+        *may = *may && stat(o->files[i], &st) == 0 && S_ISREG(st.st_mode);
+    }
+    ses_buf_free(&dir);
+    return ok;
 }
 
 bool ses_corpus_build_part(const char *path, const ses_corpus_options *o, ses_corpus_shard *part,
@@ -236,11 +263,9 @@ bool ses_corpus_build_part(const char *path, const ses_corpus_options *o, ses_co
 {
     build b = { .o = o, .w.keep_duplicates = o->keep_duplicates, .range = part ? part->range : NULL };
     *resumed = 0;
-    bool ok = false;
-    if (ses_path_exists(path) && !o->overwrite)
-        ses_fail(e, SES_EIO, "%s: file exists; use the option overwrite to replace it", path);
-    else
-        ok = prepare(&b, e) && run(&b, path, resumed, e);
+    bool exists = !o->overwrite && ses_path_exists(path), may = true,
+         ok = !exists || may_be_complete(path, o, &may, e);
+    ok = ok && (may || ses_fail_exists(path, e)) && prepare(&b, e) && run(&b, path, resumed, e);
     if (!ok && b.w.spool.lock && !b.w.spool.has_journal) ses_dir_remove(b.w.spool.dir, NULL);
     if (part && ok) {
         part->split = b.w.spool.split;

@@ -112,8 +112,7 @@ bool ses_corpus_merge(const char *path, const ses_corpus_shard_file *part, size_
 {
     merge m = { .w.keep_duplicates = keep_duplicates };
     ses_corpus_header first = { 0 };
-    if (ses_path_exists(path) && !overwrite)
-        return ses_fail(e, SES_EIO, "%s: file exists; use the option overwrite to replace it", path);
+    if (ses_path_exists(path) && !overwrite) return ses_fail_exists(path, e);
     bool ok = ses_spool_open(&m.w.spool, path, "merge", true, &m.w.at, e);
     for (size_t i = 0; ok && i < n; i++) ok = add_part(&m, &part[i], &first, e);
     if (ok && !m.w.at.head.documents) ok = ses_fail(e, SES_EFORMAT, "no text in any part");

@@ -14,11 +14,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BUFFER = 1 << 20, VERIFY_BUFFER = 1 << 16, JOURNAL_MAX = 1 << 20 };
+enum { BUFFER = 1 << 20, VERIFY_BUFFER = 1 << 16, JOURNAL_MAX = 1 << 28 };
 
 static const char *const name[CORPUS_PARTS] = { "tokens", "words", "sentences", "documents" };
 
-#define RESTART "use the option restart to start over"
+static const char *const JOURNAL = "journal.json";
+
+#define RESTART "--restart starts over"
 
 /* ---- checksums ---- */
 
@@ -57,15 +59,6 @@ static const struct counter {
     { "held_out", offsetof(ses_build_progress, head.held_out) },
     { "held_tokens", offsetof(ses_build_progress, head.held_out_tokens) },
 };
-
-/* Checksum of the journal itself. */
-static uint64_t journal_checksum(const ses_spool *s, const ses_build_progress *at)
-{
-    uint64_t sum = checksum(checksum_start(), s->settings, strlen(s->settings) + 1);
-    for (size_t i = 0; i < SES_LEN(counters); i++)
-        sum = checksum(sum, (const char *)at + counters[i].offset, sizeof(uint64_t));
-    return checksum(sum, s->sum, sizeof s->sum);
-}
 
 /* 16 hexadecimal digits: JSON numbers of other programs have 53 bits. */
 static void put_checksum(ses_json_writer *w, const char *key, uint64_t sum)
@@ -110,11 +103,10 @@ bool ses_spool_checkpoint(ses_spool *s, const ses_build_progress *at, ses_err *e
         ses_json_put_key(w, "checksums");
         ses_json_begin_object(w);
         for (int i = 0; i < CORPUS_PARTS; i++) put_checksum(w, name[i], s->sum[i]);
-        put_checksum(w, "journal", journal_checksum(s, at));
         ses_json_end_object(w);
         ses_json_end_object(w);
     }
-    bool ok = ses_json_writer_save(w, s->dir, "journal.json", true, e);
+    bool ok = ses_json_record_save(w, 0, s->dir, JOURNAL, true, e);
     s->has_journal = s->has_journal || ok;
     return ok;
 }
@@ -140,7 +132,6 @@ static bool parse_journal(ses_spool *s, const ses_json *root, ses_build_progress
 {
     const char *settings = ses_json_string(ses_json_get(root, "settings"), NULL);
     const ses_json *sums = ses_json_get(root, "checksums");
-    uint64_t journal = 0;
     size_t layout[CORPUS_PARTS + 1];
     bool ok = settings != NULL;
     for (size_t i = 0; i < SES_LEN(counters); i++) {
@@ -148,29 +139,23 @@ static bool parse_journal(ses_spool *s, const ses_json *root, ses_build_progress
         ok = ok && ses_json_uint(ses_json_get(root, counters[i].key), &value);
         if (ok) memcpy((char *)at + counters[i].offset, &value, sizeof value);
     }
-    if (ok && !sums)
-        return ses_fail(e, SES_EFORMAT,
-                        "%s: an older version of sesame wrote this interrupted build, without checksums; "
-                        "its files cannot be verified: " RESTART,
-                        s->dir);
     if (ok && strcmp(settings, s->settings))
-        return ses_fail(e, SES_EARG,
-                        "%s has an interrupted build of other texts or options; repeat these to resume it, "
-                        "or use the option restart",
-                        s->dir);
+        return ses_fail(
+            e, SES_EARG,
+            "%s has an interrupted build of other texts or options; repeat these to resume it; " RESTART,
+            s->dir);
     for (int i = 0; i < CORPUS_PARTS; i++) ok = ok && get_checksum(sums, name[i], &s->sum[i]);
-    ok = ok && get_checksum(sums, "journal", &journal) && journal == journal_checksum(s, at) &&
-         ses_corpus_layout(&at->head, layout) && read_split(s, ses_json_get(root, "cut_documents"), e);
+    ok = ok && ses_corpus_layout(&at->head, layout) && read_split(s, ses_json_get(root, "cut_documents"), e);
     return ok || ses_fail(e, SES_EFORMAT, "%s/journal.json: damaged; " RESTART, s->dir);
 }
 
 /* *found: a journal with these settings exists, and *at is its progress. */
 static bool read_journal(ses_spool *s, ses_build_progress *at, bool *found, ses_err *e)
 {
-    char *path = ses_path_join(s->dir, "journal.json", e);
+    char *path = ses_path_join(s->dir, JOURNAL, e);
     if (!path) return false;
     s->has_journal = ses_path_exists(path);
-    ses_json_doc *d = s->has_journal ? ses_json_load(path, JOURNAL_MAX, e) : NULL;
+    ses_json_doc *d = s->has_journal ? ses_json_record_load(path, JOURNAL_MAX, true, e) : NULL;
     ses_free(path);
     if (!s->has_journal) return true;
     if (!d && e && e->code == SES_EFORMAT) return ses_wrap(e, "damaged journal (" RESTART ")");
@@ -244,30 +229,80 @@ static bool truncate_part(ses_spool *s, int part, ses_err *e)
     return fail_part(s, part, errno, e);
 }
 
-static bool remove_parts(const char *dir, ses_err *e)
+static bool remove_file(const char *dir, const char *file, ses_err *e)
 {
-    bool ok = true;
-    for (int i = -1; i < CORPUS_PARTS && ok; i++) {
-        char *path = ses_path_join(dir, i < 0 ? "journal.json" : name[i], e);
-        ok = path && ses_file_remove(path, e);
-        ses_free(path);
-    }
+    char *path = ses_path_join(dir, file, e);
+    bool ok = path && ses_file_remove(path, e);
+    ses_free(path);
     return ok;
 }
 
-bool ses_spool_open(ses_spool *s, const char *path, const char *settings, bool restart,
-                    ses_build_progress *at, ses_err *e)
+/* journal_first: the parts may be incomplete, and no journal may describe them. */
+static bool remove_parts(const char *dir, bool journal_first, ses_err *e)
+{
+    bool ok = !journal_first || remove_file(dir, JOURNAL, e);
+    for (int i = 0; i < CORPUS_PARTS && ok; i++) ok = remove_file(dir, name[i], e);
+    return ok && remove_file(dir, JOURNAL, e);
+}
+
+/* Whether the tokens have become the corpus: a build that was killed before it removed its folder. */
+static bool tokens_are_moved(const ses_spool *s, const char *path, bool *moved, ses_err *e)
+{
+    char *tokens = ses_path_join(s->dir, name[PART_TOKENS], e);
+    *moved = tokens && (!ses_path_exists(tokens) || ses_path_same(tokens, path));
+    ses_free(tokens);
+    return tokens != NULL;
+}
+
+/* Creates and locks the folder. */
+static bool open_folder(ses_spool *s, const char *path, const char *settings, ses_err *e)
 {
     ses_buf dir = { 0 };
-    bool found = false;
     for (int i = 0; i < CORPUS_PARTS; i++) s->fd[i] = -1, s->sum[i] = checksum_start();
     ses_buf_appendf(&dir, "%s.part", path);
     if (!ses_buf_ok(&dir, e)) return false;
     s->dir = dir.data;
     s->settings = ses_strdup(settings, e);
-    if (!s->settings || !ses_dir_make(s->dir, e) || !(s->lock = ses_dir_lock_new(s->dir, e))) return false;
-    if (restart ? !remove_parts(s->dir, e) : !read_journal(s, at, &found, e)) return false;
-    if (!found && !restart && !remove_parts(s->dir, e)) return false; /* killed before the first checkpoint */
+    return s->settings && ses_dir_make(s->dir, e) && (s->lock = ses_dir_lock_new(s->dir, e));
+}
+
+/* Whether a corpus is intact and has the label and the counts of the journal. */
+static bool matches(const char *path, const ses_build_progress *at, ses_err *e)
+{
+    const size_t head = offsetof(ses_build_progress, head);
+    ses_corpus *c = ses_corpus_open(path, e);
+    bool same = c && ses_corpus_verify(c, e);
+    const ses_corpus_header *h = same ? ses_corpus_header_of(c) : NULL;
+    same = same && !memcmp(h->label, at->head.label, sizeof h->label);
+    for (size_t i = 0; same && i < SES_LEN(counters); i++)
+        same = counters[i].offset < head ||
+               !memcmp((const char *)at + counters[i].offset, (const char *)h + (counters[i].offset - head),
+                       sizeof(uint64_t));
+    ses_corpus_free(c);
+    return same;
+}
+
+bool ses_spool_adopt(ses_spool *s, const char *path, const char *settings, ses_build_progress *at,
+                     bool *complete, ses_err *e)
+{
+    ses_err why = { 0 }; /* of another build, or damaged: not complete */
+    bool found = false, moved = false;
+    if (!open_folder(s, path, settings, e)) return false;
+    *complete = read_journal(s, at, &found, &why) && found && tokens_are_moved(s, path, &moved, &why) &&
+                moved && matches(path, at, &why);
+    if (!*complete && why.code == SES_ENOMEM) return ses_fail(e, why.code, "%s", why.msg);
+    return !*complete || (remove_parts(s->dir, false, e) && ses_dir_remove(s->dir, e));
+}
+
+bool ses_spool_open(ses_spool *s, const char *path, const char *settings, bool restart,
+                    ses_build_progress *at, ses_err *e)
+{
+    bool found = false, moved;
+    if (!open_folder(s, path, settings, e)) return false;
+    if (!tokens_are_moved(s, path, &moved, e)) return false;
+    restart |= moved;
+    if (restart ? !remove_parts(s->dir, true, e) : !read_journal(s, at, &found, e)) return false;
+    if (!found && !restart && !remove_parts(s->dir, true, e)) return false; /* before the first checkpoint */
     for (int i = 0; i < CORPUS_PARTS; i++)
         if (!open_part(s, i, (found ? unchecked_bytes(i) : 0) + ses_corpus_part_bytes(&at->head, i), e))
             return false;
@@ -335,9 +370,7 @@ static bool join_part(ses_spool *s, int part, ses_corpus_header *h, ses_err *e)
 static bool rename_result(const ses_spool *s, const char *path, bool overwrite, ses_err *e)
 {
     char *from = ses_path_join(s->dir, name[PART_TOKENS], e);
-    bool ok = from != NULL;
-    if (ok && !overwrite && ses_path_exists(path)) ok = ses_fail_write(path, EEXIST, e);
-    if (ok && rename(from, path) != 0) ok = ses_fail_write(path, errno, e);
+    bool ok = from && ses_file_place(from, path, overwrite, e);
     ses_free(from);
     if (!ok) return false;
     char *dir = ses_path_parent(path, e);
@@ -360,5 +393,6 @@ bool ses_spool_finish(ses_spool *s, const char *path, bool overwrite, ses_corpus
     if (pwrite(s->fd[PART_TOKENS], block, sizeof block, 0) != (ssize_t)sizeof block ||
         fsync(s->fd[PART_TOKENS]) != 0)
         return ses_fail_write(path, errno, e);
-    return rename_result(s, path, overwrite, e) && remove_parts(s->dir, e) && ses_dir_remove(s->dir, e);
+    return rename_result(s, path, overwrite, e) && remove_parts(s->dir, false, e) &&
+           ses_dir_remove(s->dir, e);
 }

@@ -41,6 +41,11 @@ bool ses_spool_checkpoint(ses_spool *s, const ses_build_progress *at, ses_err *e
 bool ses_spool_documents(ses_spool *s, uint64_t n,
                          bool (*fn)(void *ctx, const ses_corpus_entry *d, ses_err *e), void *ctx, ses_err *e);
 
+/* For a corpus that exists: whether it is what a build with these settings has just made, which was killed
+ * before it removed its folder. Then *at and the split documents are set, and the folder is removed. */
+bool ses_spool_adopt(ses_spool *s, const char *path, const char *settings, ses_build_progress *at,
+                     bool *complete, ses_err *e);
+
 /* Joins the parts to the corpus file at path, and removes the folder. */
 bool ses_spool_finish(ses_spool *s, const char *path, bool overwrite, ses_corpus_header *head, ses_err *e);
 
