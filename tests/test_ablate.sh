@@ -123,6 +123,7 @@ n=1
 for r in first-run more student; do
     n=$((n + 1))
     sed "s/\"train_flops\": [^,]*/\"train_flops\": ${n}e15/; s/\"results\": {/&\"train_price\": 0.$n,/" "$tmp/from/$r/job.json" >"$tmp/x" && cp "$tmp/x" "$tmp/from/$r/job.json"
+    sed 's/^  },$/  }/; /^  "checksum"/d' "$tmp/x" >"$tmp/from/$r/job.json" # as older versions wrote it
 done
 ok "costs" exits 0 ablate -o "$tmp/from" --tasks odd,pairs
 ok "columns" out_has '^run  *pretraining .* FLOPs .* price '
@@ -148,6 +149,13 @@ ok "continue" exits 0 ablate -o "$tmp/part" --jobs 2 --tasks odd,f1
 for c in odd f1; do
     ok "$c as without interruption" test "$(values $c "$tmp/part/ablate.json")" = "$(values $c "$tmp/whole/ablate.json")"
 done
+# A job whose record has changed is run again.
+task=$(find "$tmp/part" -name 'job.json' -path '*odd*' | head -1)
+cp "$task" "$tmp/x"
+sed 's/"eval_accuracy": [0-9.]*/"eval_accuracy": 0.125/' "$tmp/x" >"$task"
+ok "a changed score" exits 0 ablate -o "$tmp/part" --jobs 2 --tasks odd,f1
+ok "is said" err_has 'job.json: damaged: .*: the job is run again'
+ok "and repeated" test "$(score eval_accuracy "$task")" = "$(score eval_accuracy "$tmp/x")"
 # Killed: the children stop, too. They hold the locks of their folders until their checkpoints are saved.
 "$sesame" ablate "$tmp/recipe.json" --threads 2 -o "$tmp/killed" --tasks odd --seeds 1 >"$tmp/out" 2>"$tmp/err" &
 pid=$!

@@ -182,10 +182,45 @@ ok "said" err_has 'the same command with --resume measures them'
 ok "not measured" grep -q '"state": "made"' "$tmp/later/candidates/int8.json"
 ok "measure" exits 0 full -o "$tmp/later" --methods int8 --resume
 ok "measured" grep -q '"state": "measured"' "$tmp/later/candidates/int8.json"
-sed 's/"machine": "/"machine": "other /' "$tmp/later/candidates/int8.json" >"$tmp/record"
-cp "$tmp/record" "$tmp/later/candidates/int8.json"
-ok "of another machine" exits 0 full -o "$tmp/later" --methods int8 --resume
-ok "measured again" err_has '^\[1/1\] int8: accuracy'
+ok "of another machine" exits 0 full -o "$tmp/later" --methods int8 --resume --isa ref
+ok "measured again" err_has '^\[2/2\] int8: accuracy'
+ok "and of this one" exits 0 full -o "$tmp/later" --methods int8 --resume
+
+# A candidate whose record or files have changed is made again, which is said; nothing else is.
+int8=$tmp/later/candidates/int8
+ok "hashes of files" grep -q "\"sha256\": \"$(sha256sum <"$int8/config.json" | cut -d' ' -f1)\"" "$int8.json"
+ok "and sizes" grep -q "\"size\": $(wc -c <"$int8/config.json" | tr -d ' ')," "$int8.json"
+cp -r "$int8" "$tmp/intact"
+# shellcheck disable=SC2016
+damage() # WHAT MESSAGE COMMAND: $int8 is the folder
+{
+    ok "$1" sh -c "int8='$int8'; $3"
+    ok "$1: resume" exits 0 full -o "$tmp/later" --methods int8 --resume
+    ok "$1: said" err_has "^int8: .*$2.*: it is made again"
+    ok "$1: one is made" err_has '^\[1/1\] int8: made in'
+    ok "$1: and measured" err_has '^\[1/1\] int8: accuracy'
+    ok "$1: the same model" diff -r "$tmp/intact" "$int8"
+}
+flip='printf X | dd conv=notrunc bs=1 of='
+damage "a changed weight" 'model.sesame-int8 is damaged' "$flip\"\$int8/model.sesame-int8\" seek=9000 2>/dev/null"
+damage "a changed tokenizer" 'tokenizer.json is damaged' "$flip\"\$int8/tokenizer.json\" seek=40 2>/dev/null"
+damage "a changed config" 'config.json is damaged' "$flip\"\$int8/config.json\" seek=9 2>/dev/null"
+damage "an empty file" 'tokenizer.json has 0 bytes' ': >"$int8/tokenizer.json"'
+damage "a truncated file" 'model.sesame-int8 has 5000 bytes' 'head -c 5000 "$int8/model.sesame-int8" >"$int8/x" && mv "$int8/x" "$int8/model.sesame-int8"'
+damage "a missing file" 'config.json is missing' 'rm "$int8/config.json"'
+damage "a file more" 'does not list adapter_config.json' 'echo {} >"$int8/adapter_config.json"'
+damage "a missing folder" 'its folder is missing' 'rm -r "$int8"'
+damage "a changed score" 'int8.json: damaged: its checksum' 'sed "s/\"score\": [0-9.]*/\"score\": 0.125/" "$int8.json" >"$int8.x" && mv "$int8.x" "$int8.json"'
+damage "a null as score" 'int8.json: damaged: its checksum' 'sed "s/\"score\": [0-9.]*/\"score\": null/" "$int8.json" >"$int8.x" && mv "$int8.x" "$int8.json"'
+damage "no score" 'int8.json: damaged: its checksum' 'grep -v "\"score\"" "$int8.json" >"$int8.x" && mv "$int8.x" "$int8.json"'
+damage "a truncated record" 'int8.json' 'head -c 300 "$int8.json" >"$int8.x" && mv "$int8.x" "$int8.json"'
+ok "nothing changed" exits 0 full -o "$tmp/later" --methods int8 --resume
+ok "nothing is made" sh -c "! grep -q 'made' '$tmp/err' || grep -q '2 models are made, 0 are left' '$tmp/err'"
+cp "$tmp/model/config.json" "$tmp/config.json"
+sed 's/{/{ /' "$tmp/config.json" >"$tmp/model/config.json"
+ok "another original" exits 3 full -o "$tmp/later" --methods int8 --resume
+ok "is refused" err_has 'not the model that the candidates were made of: config.json has .*; restore it, or use --overwrite'
+cp "$tmp/config.json" "$tmp/model/config.json"
 
 # Without --eval a tenth of --data is held out; without --output the folder has the name of the model.
 own=$(case $sesame in /*) echo "$sesame" ;; *) echo "$PWD/$sesame" ;; esac)

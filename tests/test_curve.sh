@@ -41,6 +41,10 @@ ok "the same file" cmp "$tmp/before.json" "$tmp/a/curve.json"
 rm "$tmp/a/cells/finetune,size=16,seed=43.json"
 ok "one is lost" exits 0 curve -o "$tmp/a" --methods nb,logreg,finetune,lora --sizes 4,16,all --seeds 3 --resume
 ok "one runs" err_has '31 cells are finished, 1 are left'
+sed 's/"score": [0-9.]*/"score": 0.125/' "$tmp/a/cells/nb,size=4,seed=43.json" >"$tmp/x" && cp "$tmp/x" "$tmp/a/cells/nb,size=4,seed=43.json"
+ok "a changed score" exits 0 curve -o "$tmp/a" --methods nb,logreg,finetune,lora --sizes 4,16,all --seeds 3 --resume
+ok "is said" err_has 'nb,size=4,seed=43.json: damaged: .*: the cell is run again'
+ok "it runs" err_has '31 cells are finished, 1 are left'
 sed '/"recommended"/,$d;/train_seconds\|joules/d' "$tmp/before.json" >"$tmp/x" # the cheapest method depends on the time
 sed '/"recommended"/,$d;/train_seconds\|joules/d' "$tmp/a/curve.json" >"$tmp/y"
 ok "the same scores" cmp "$tmp/x" "$tmp/y"

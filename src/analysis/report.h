@@ -95,7 +95,7 @@ ses_figure *ses_report_scatter(ses_report *r, const char *title, const ses_figur
 /* Score against cost, lower cost is better: named points, a line through the ones on the front. */
 typedef struct ses_figure_tradeoff {
     int64_t n;
-    const double *x, *y; /* cost, score: finite */
+    const double *x, *y; /* cost, score; a point that is not finite is not drawn */
     const char *const *name;
     const bool *on_front;
     int64_t original, chosen; /* index; -1: none */

@@ -177,7 +177,7 @@ bool ses_manifest_check_config(const ses_json *config, const char *dir, ses_err 
 {
     const ses_json *files = ses_json_get(config, "files");
     return (ses_json_record_check(config, false, e) || ses_wrap(e, "config.json")) &&
-           (!files || ses_manifest_compare(files, "config.json", dir, true, e));
+           (!ses_json_len(files) || ses_manifest_compare(files, "config.json", dir, true, e));
 }
 
 bool ses_manifest_check(const char *dir, ses_err *e)

@@ -204,6 +204,7 @@ static bool save_weights(const ses_model *m, const char *dir, const ses_save_opt
     bool apart = adapter && adapter->file[1][0]; /* the head has a file of its own */
     if (!head || (!(adapter && adapter->no_meta) && !ses_safetensors_writer_add_meta(w, "format", "pt", e)))
         goto done;
+    if (o->dtype == SES_I8 && !adapter && !ses_safetensors_writer_add_checksum(w, e)) goto done;
     for (size_t i = 0; i < n; i++) {
         bool own = ses_adapter_owns(ses_store_at(m->store, i)->name);
         if (!add_param(m, i, o, apart && !own ? head : w, &from[i], &mem, e)) goto done;

@@ -69,6 +69,14 @@ bool ses_train_folder_check(const ses_training_options *o, ses_err *e)
         o->output);
 }
 
+ses_dir_lock *ses_train_folder_lock(const ses_training_options *o, ses_err *e)
+{
+    ses_dir_lock *lock = ses_dir_make(o->output, e) ? ses_dir_lock_new(o->output, e) : NULL;
+    if (!lock || ses_train_folder_check(o, e)) return lock;
+    ses_dir_lock_free(lock);
+    return NULL;
+}
+
 /* ---- final files ---- */
 
 bool ses_train_folder_copy(const char *from, const char *name, const char *dir, bool *exists, ses_err *e)

@@ -24,6 +24,9 @@
 /* Fails if o->output or o->log exists and o allows neither to resume nor to overwrite. Both may be
  * NULL. */
 bool ses_train_folder_check(const ses_training_options *o, ses_err *e);
+/* Creates and locks o->output, for commands without a trainer, then checks again: another run may have begun
+ * and ended since. Free with ses_dir_lock_free. */
+struct ses_dir_lock *ses_train_folder_lock(const ses_training_options *o, ses_err *e);
 
 /* Removes the model, the checkpoints, the finished members and run.json of an earlier run in folder out, so
  * that a run that is stopped before its first checkpoint does not resume the earlier one. Fails if another

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "finetune_impl.h"
@@ -131,7 +132,10 @@ static bool run(ses_finetune *f, const ses_classifier_plan *p, ses_err *e)
         (!ses_finetuner_encode(f->tuner, f->eval_rows, &f->eval, e) || !ses_finetune_evaluate(f, true, e)))
         return ses_wrap(e, "%s", f->eval_name);
     const char *out = f->o.run.output;
-    return !out || (ses_dir_make(out, e) && ses_train_folder_write(out, write_all, f, e));
+    ses_dir_lock *lock = out ? ses_train_folder_lock(&f->o.run, e) : NULL;
+    bool ok = !out || (lock && ses_train_folder_write(out, write_all, f, e));
+    ses_dir_lock_free(lock);
+    return ok;
 }
 
 ses_finetune *ses_classifier_finetune(const ses_finetune_options *o, const ses_classifier_plan *p,

@@ -443,12 +443,20 @@ ses_finetune *ses_finetune_new_part(const ses_finetune_options *o, ses_device *d
     return NULL;
 }
 
+/* The trainer has locked the folder: another run may have begun and ended there since the first check. */
+static bool check_again(const ses_finetune *f, ses_err *e)
+{
+    const ses_training_options *r = &f->o.run;
+    return ses_comm_all_ok(r->comm, !is_first_rank(f) || ses_train_folder_check(r, e), e);
+}
+
 ses_finetune *ses_finetune_new(const ses_finetune_options *o, ses_device *d, ses_err *e)
 {
     ses_finetune *f = make(o, d, e);
     if (!f) return NULL;
     bool ok = ses_ranks_set_lanes(&f->o.run, e) && ses_finetune_find_task(f, e) && prepare(f, e);
-    if (ses_comm_all_ok(o->run.comm, ok, e) && ses_finetune_agree(f, e) && prepare_trainer(f, e)) {
+    if (ses_comm_all_ok(o->run.comm, ok, e) && ses_finetune_agree(f, e) && prepare_trainer(f, e) &&
+        check_again(f, e)) {
         f->tuner->comm = o->run.comm;
         return f;
     }

@@ -31,7 +31,7 @@ static void cell(const uint8_t *data, size_t n)
     fuzz_folder(dir);
     snprintf(path, sizeof path, "%s/cell.json", dir);
     fuzz_file(path, data, n);
-    bool ok = ses_curve_cell_read(&x, path);
+    bool ok = ses_curve_cell_read(&x, path, NULL);
     MUST(ok == x.done && (!ok || (isfinite(x.score) && !*x.failed)));
     unlink(path);
     MUST(!rmdir(dir));

@@ -28,6 +28,8 @@ static role role_of(const tradeoff *f, int64_t i)
     return f->t.on_front[i] ? FRONT : OTHER;
 }
 
+static bool is_drawn(const tradeoff *f, int64_t i) { return isfinite(f->t.x[i]) && isfinite(f->t.y[i]); }
+
 /* Whether the legend has the role: some plots have no original and none chosen. */
 static bool is_used(const tradeoff *f, int k)
 {
@@ -72,9 +74,9 @@ static void fill_canvas(const tradeoff *f, canvas *c)
     for (int pass = 0; pass < 2; pass++) /* marks, then names */
         for (int k = ROLES - 1; k >= 0; k--)
             for (int64_t i = 0; i < f->t.n; i++) {
+                if ((int)role_of(f, i) != k || !is_drawn(f, i)) continue;
                 int col = (int)((f->t.x[i] - f->x0) / (f->x1 - f->x0) * (c->cols - 1) + 0.5),
                     row = (int)((f->y1 - f->t.y[i]) / (f->y1 - f->y0) * (ROWS - 1) + 0.5);
-                if ((int)role_of(f, i) != k) continue;
                 if (pass) {
                     put_name(c, row, col, f->t.name[i]);
                 } else if (!c->cell[row][col]) {
@@ -190,7 +192,8 @@ static void put_front(const plot *p, ses_buf *out)
     for (;;) {
         int64_t next = -1;
         for (int64_t i = 0; i < t->n; i++)
-            if (t->on_front[i] && t->x[i] > after && (next < 0 || t->x[i] < t->x[next])) next = i;
+            if (t->on_front[i] && is_drawn(p->f, i) && t->x[i] > after && (next < 0 || t->x[i] < t->x[next]))
+                next = i;
         if (next < 0) break;
         ses_buf_appendf(out, "%s%.1f %.1f", begun ? "L" : "<path class=\"l s0\" d=\"M", px(p, t->x[next]),
                         py(p, t->y[next]));
@@ -204,6 +207,7 @@ static void put_points(plot *p, ses_buf *out)
 {
     const ses_figure_tradeoff *t = &p->f->t;
     for (int64_t i = 0; i < t->n; i++) {
+        if (!is_drawn(p->f, i)) continue;
         role k = role_of(p->f, i);
         double x = px(p, t->x[i]), y = py(p, t->y[i]);
         ses_buf_appendf(out, "<circle class=\"f%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"%s\"><title>", hue[k], x, y,
@@ -214,7 +218,8 @@ static void put_points(plot *p, ses_buf *out)
     }
     for (int k = ROLES - 1; k >= 0; k--) /* the chosen one first */
         for (int64_t i = 0; i < t->n; i++)
-            if ((int)role_of(p->f, i) == k) put_label(p, px(p, t->x[i]), py(p, t->y[i]), t->name[i], out);
+            if ((int)role_of(p->f, i) == k && is_drawn(p->f, i))
+                put_label(p, px(p, t->x[i]), py(p, t->y[i]), t->name[i], out);
 }
 
 static double svg(const ses_figure *figure, double width, ses_buf *out)
@@ -273,8 +278,11 @@ ses_figure *ses_report_tradeoff(ses_report *r, const char *title, const char *x_
     f->y_label = ses_figure_string(r, y_label);
     if (!f->t.x || !f->t.y || !f->t.on_front || !f->t.name || !f->y_label) return NULL;
     f->x0 = f->y0 = INFINITY, f->x1 = f->y1 = -INFINITY;
-    for (size_t i = 0; i < n; i++) extend(&f->x0, &f->x1, t->x[i]), extend(&f->y0, &f->y1, t->y[i]);
+    for (int64_t i = 0; i < t->n; i++)
+        if (is_drawn(f, i)) extend(&f->x0, &f->x1, t->x[i]), extend(&f->y0, &f->y1, t->y[i]);
     if (isfinite(t->limit)) extend(&f->y0, &f->y1, t->limit);
+    if (!isfinite(f->x0)) f->x0 = f->x1 = 0; /* no point */
+    if (!isfinite(f->y0)) f->y0 = f->y1 = 0;
     double dx = fmax(0.06 * (f->x1 - f->x0), 0.01 * fabs(f->x1) + 1e-9),
            dy = fmax(0.06 * (f->y1 - f->y0), 0.01 * fabs(f->y1) + 1e-9);
     f->x0 = fmax(fmin(f->x0, 0), f->x0 - dx), f->x1 += dx; /* costs stay above 0 */

@@ -2,8 +2,8 @@
 #include "lens.h"
 
 #include "base/alloc.h"
+#include "io/safetensors_impl.h"
 #include "op/op.h"
-#include "sesame/safetensors.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -61,7 +61,8 @@ bool ses_translators_save(const ses_translators *t, const char *path, const ses_
     char name[48];
     int64_t w = t->width;
     ses_safetensors_writer *s = ses_safetensors_writer_new(e);
-    bool ok = s && ses_safetensors_writer_add_meta(s, "model_type", ses_model_type(m), e);
+    bool ok = s && ses_safetensors_writer_add_meta(s, "model_type", ses_model_type(m), e) &&
+              ses_safetensors_writer_add_checksum(s, e);
     for (int64_t i = 0; ok && i < t->layers; i++) {
         snprintf(name, sizeof name, "translator.%lld.weight", (long long)i);
         ok = ses_safetensors_writer_add(s, name, SES_REAL, 2, (const int64_t[]){ w, w }, t->a + i * w * w, e);

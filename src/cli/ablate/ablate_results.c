@@ -82,9 +82,13 @@ bool ses_ablate_read_job(ses_ablate *s, ses_ablate_job *j, ses_err *e)
     char *path = ses_path_join(j->dir, SES_ABLATE_JOB, e);
     if (!path) return false;
     bool exists = ses_path_exists(path), ok = true;
-    j->record = exists ? ses_json_load_object(path, FILE_MAX, e) : NULL;
-    if (exists && !j->record)
-        ok = false;
+    ses_err why = { 0 };
+    j->record = exists ? ses_json_record_load(path, FILE_MAX, false, &why) : NULL;
+    if (exists && !j->record && why.code == SES_EFORMAT) {
+        fprintf(stderr, "%s: the job is run again\n", why.msg);
+        ok = ses_ablate_reset_job(s, j, e);
+    } else if (exists && !j->record)
+        ok = ses_fail(e, why.code, "%s", why.msg);
     else if (exists && !same_arguments(j, ses_json_get(ses_json_root(j->record), "arguments")))
         ok = ses_fail(e, SES_EFORMAT,
                       "finished with other options, see %s; use another --output, or --overwrite, which "
@@ -240,7 +244,7 @@ bool ses_ablate_finish_job(ses_ablate *s, ses_ablate_job *j, ses_err *e)
     bool ok = j->record && check_score(s, j, e);
     ses_json_writer *w = ok ? ses_json_writer_new(2, e) : NULL;
     if (w) ses_json_put_value(w, ses_json_root(j->record));
-    ok = w && ses_json_writer_save(w, j->dir, SES_ABLATE_JOB, true, e);
+    ok = w && ses_json_record_save(w, 2, j->dir, SES_ABLATE_JOB, true, e);
     if (ok) remove_models(s, j);
     if (!ok) ses_json_free(j->record), j->record = NULL;
     return ok;

@@ -148,8 +148,7 @@ static ses_dir_lock *lock_output(const ses_compress *z, ses_err *e)
                             .resume = a->resume,
                             .overwrite = a->overwrite,
                             .keeps_foreign = true };
-    if (!ses_result_folder_check(&f, e) || !ses_dir_make(z->output, e)) return NULL;
-    return ses_dir_lock_wait(z->output, a->resume ? ENDING_SECONDS : 0, e);
+    return ses_result_folder_lock(&f, a->resume ? ENDING_SECONDS : 0, e);
 }
 
 /* Removes the candidates of an earlier call, or reads them. */
@@ -168,7 +167,9 @@ static bool open_candidates(ses_compress *z, ses_err *e)
                               : is_rule ? ses_strdup(z->candidate[x->parent].dir, e)
                                         : ses_compress_path(z, i, "", e);
         if (!z->candidate[i].dir || (a->resume && !ses_compress_read_candidate(z, i, e))) return false;
-        if (given && z->candidate[i].state == SES_CANDIDATE_OPEN) z->candidate[i].state = SES_CANDIDATE_MADE;
+        if (!given || z->candidate[i].state != SES_CANDIDATE_OPEN) continue;
+        z->candidate[i].state = SES_CANDIDATE_MADE;
+        if (!ses_compress_note_files(z, i, e)) return false;
     }
     return true;
 }
@@ -203,6 +204,7 @@ static void compress_free(ses_compress *z)
         ses_free(z->candidate[i].name);
         ses_free(z->candidate[i].value);
         ses_free(z->candidate[i].dir);
+        ses_json_free(z->candidate[i].files);
         ses_buf_free(&z->candidate[i].commands);
     }
     ses_free(z->candidate);

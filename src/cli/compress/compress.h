@@ -85,6 +85,7 @@ typedef struct ses_candidate {
     char reason[300];    /* why it has no figures */
     bool is_unsupported; /* trying again is of no use */
     char *dir;           /* folder of the model */
+    ses_json_doc *files; /* sizes and SHA-256 of its files when it was made: see ses_manifest_put */
     ses_buf commands;    /* lines that made it from its parent */
     double seconds;      /* time they took */
     double score, low, high;
@@ -153,7 +154,10 @@ bool ses_compress_original(const ses_compress *z, ses_buf *out, ses_err *e);
 bool ses_compress_make(ses_compress *z, bool *stopped, ses_err *e);
 
 /* compress_files.c */
-bool ses_compress_read_candidate(ses_compress *z, size_t i, ses_err *e); /* figures of an earlier call */
+/* Figures of an earlier call, unless its record or a file of its model is damaged or missing, which is said:
+ * then it is made again. Fails if the given model has changed. */
+bool ses_compress_read_candidate(ses_compress *z, size_t i, ses_err *e);
+bool ses_compress_note_files(ses_compress *z, size_t i, ses_err *e); /* of a candidate that has been made */
 bool ses_compress_write_candidate(const ses_compress *z, size_t i, ses_err *e);
 void ses_compress_put_candidate(const ses_compress *z, const ses_candidate *x, ses_json_writer *w);
 char *ses_compress_path(const ses_compress *z, size_t i, const char *ending, ses_err *e);

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/str.h"
+#include "io/manifest.h"
 #include "model/model_desc.h"
 #include "train/train_folder.h"
 
@@ -73,6 +74,10 @@ void ses_compress_put_candidate(const ses_compress *z, const ses_candidate *x, s
                            : x->state == SES_CANDIDATE_FAILED ? "failed"
                                                               : "open");
     ses_json_member_string(w, "model", x->dir);
+    if (x->files) {
+        ses_json_put_key(w, "files");
+        ses_json_put_value(w, ses_json_root(x->files));
+    }
     put_lines(w, "commands", x->commands.data);
     ses_json_member_real(w, "seconds", x->seconds);
     if (x->state == SES_CANDIDATE_MEASURED) {
@@ -97,7 +102,7 @@ bool ses_compress_write_candidate(const ses_compress *z, size_t i, ses_err *e)
     if (!w) return false;
     ses_compress_put_candidate(z, &z->candidate[i], w);
     snprintf(file, sizeof file, "%s.json", z->candidate[i].name);
-    return ses_json_writer_save(w, z->root, file, true, e);
+    return ses_json_record_save(w, 2, z->root, file, true, e);
 }
 
 static void read_commands(const ses_json *list, ses_buf *out)
@@ -116,34 +121,83 @@ static bool is_timed_so(const ses_compress *z, const ses_json *root)
            ses_json_int(ses_json_get(root, "rounds"), &rounds) && rounds == z->a->rounds;
 }
 
-/* A candidate that was timed on another machine or in another way is measured again.
- * A failed candidate is tried again; its reason stays until then. */
+/* Figures of a candidate that was measured in the same way; false: it is to be measured again. */
+static bool read_figures(ses_compress *z, ses_candidate *x, const ses_json *root)
+{
+    double *at, score;
+    const char *name, *machine = ses_json_string(ses_json_get(root, "machine"), NULL),
+                      *state = ses_json_string(ses_json_get(root, "state"), NULL),
+                      *note = ses_json_string(ses_json_get(root, "energy_note"), NULL);
+    if (!state || strcmp(state, "measured") || !machine || strcmp(machine, z->machine) ||
+        !is_timed_so(z, root) || !ses_json_real(ses_json_get(root, "score"), &score))
+        return false;
+    for (size_t k = 0; (at = figure_at(x, k, &name)); k++)
+        if (!ses_json_real(ses_json_get(root, name), at)) *at = NAN;
+    if (note) snprintf(z->energy_note, sizeof z->energy_note, "%s", note);
+    return true;
+}
+
+/* The model of the command line, not one that was made. */
+static bool is_given(const ses_compress *z, const ses_candidate *x) { return !strcmp(x->dir, z->model); }
+
+/* Whether the folder has the files that the record lists. A given model may have more. */
+static bool check_files(const ses_compress *z, size_t i, const ses_json *record, ses_err *e)
+{
+    const ses_candidate *x = &z->candidate[i];
+    if (!ses_path_is_dir(x->dir)) return ses_fail(e, SES_EFORMAT, "its folder is missing");
+    return ses_manifest_compare(ses_json_get(record, "files"), "its record", x->dir, is_given(z, x), e);
+}
+
+/* Takes over what an earlier call has made. False: its files are not those of the record. */
+static bool take_over(ses_compress *z, size_t i, const ses_json *root, ses_err *e)
+{
+    ses_candidate *x = &z->candidate[i];
+    const char *state = ses_json_string(ses_json_get(root, "state"), NULL),
+               *why = ses_json_string(ses_json_get(root, "reason"), NULL);
+    if (why) snprintf(x->reason, sizeof x->reason, "%s", why);
+    if (!state || (strcmp(state, "measured") && strcmp(state, "made"))) return true; /* it is tried again */
+    if (!check_files(z, i, root, e)) return false;
+    x->state = read_figures(z, x, root) ? SES_CANDIDATE_MEASURED : SES_CANDIDATE_MADE;
+    ses_json_real(ses_json_get(root, "seconds"), &x->seconds);
+    read_commands(ses_json_get(root, "commands"), &x->commands);
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (w) ses_json_put_value(w, ses_json_get(root, "files"));
+    x->files = ses_json_writer_parse(w, e);
+    return x->files && ses_buf_ok(&x->commands, e);
+}
+
+/* A failed candidate is tried again; its reason stays until then. */
 bool ses_compress_read_candidate(ses_compress *z, size_t i, ses_err *e)
 {
+    ses_err why = { 0 };
     ses_candidate *x = &z->candidate[i];
     char *path = ses_compress_path(z, i, ".json", e);
     if (!path) return false;
-    ses_json_doc *d = ses_path_exists(path) ? ses_json_load_object(path, RECORD_MAX, NULL) : NULL;
-    const ses_json *root = d ? ses_json_root(d) : NULL;
-    const char *state = ses_json_string(ses_json_get(root, "state"), NULL), *name,
-               *note = ses_json_string(ses_json_get(root, "energy_note"), NULL);
-    const char *machine = ses_json_string(ses_json_get(root, "machine"), NULL);
-    const char *why = ses_json_string(ses_json_get(root, "reason"), NULL);
-    if (why) snprintf(x->reason, sizeof x->reason, "%s", why);
-    bool finished = state && !strcmp(state, "measured"),
-         measured = finished && machine && !strcmp(machine, z->machine) && is_timed_so(z, root);
-    if ((finished || (state && !strcmp(state, "made"))) && ses_path_is_dir(x->dir)) {
-        x->state = measured ? SES_CANDIDATE_MEASURED : SES_CANDIDATE_MADE;
-        ses_json_real(ses_json_get(root, "seconds"), &x->seconds);
-        read_commands(ses_json_get(root, "commands"), &x->commands);
-        double *at;
-        for (size_t k = 0; measured && (at = figure_at(x, k, &name)); k++)
-            if (!ses_json_real(ses_json_get(root, name), at)) *at = NAN;
-        if (note) snprintf(z->energy_note, sizeof z->energy_note, "%s", note);
-    }
+    ses_json_doc *d = ses_path_exists(path) ? ses_json_record_load(path, RECORD_MAX, true, &why) : NULL;
+    bool ok = !why.code && (!d || take_over(z, i, ses_json_root(d), &why));
     ses_json_free(d);
     ses_free(path);
-    return ses_buf_ok(&x->commands, e);
+    if (ok) return true;
+    if (why.code == SES_ENOMEM) return ses_fail(e, why.code, "%s", why.msg);
+    if (d && is_given(z, x))
+        return ses_fail(e, SES_EFORMAT,
+                        "%s: not the model that the candidates were made of: %s; restore it, or use "
+                        "--overwrite to repeat all candidates",
+                        x->dir, why.msg);
+    fprintf(stderr, "%s: %s: it is made again\n", x->name, why.msg);
+    return true;
+}
+
+bool ses_compress_note_files(ses_compress *z, size_t i, ses_err *e)
+{
+    ses_candidate *x = &z->candidate[i];
+    if (!ses_path_is_dir(x->dir)) return true; /* the name of a bundled model */
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    bool ok = w && ses_manifest_put(w, x->dir, SES_MANIFEST_SHA256, e);
+    if (!ok) ses_json_writer_free(w);
+    ses_json_free(x->files);
+    x->files = ok ? ses_json_writer_parse(w, e) : NULL;
+    return x->files != NULL;
 }
 
 /* ---- the chosen model ---- */

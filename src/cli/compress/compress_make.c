@@ -134,7 +134,7 @@ static bool begin(void *ctx, size_t i, int *pid, ses_err *e)
     if (x->method && x->method->kind == SES_COMPRESS_RULE) { /* the model of its parent */
         x->state = SES_CANDIDATE_MADE;
         s->done++;
-        return ses_compress_write_candidate(s->z, i, e);
+        return ses_compress_note_files(s->z, i, e) && ses_compress_write_candidate(s->z, i, e);
     }
     s->job[i] = (job){ .at = x->commands.data, .start = ses_seconds() };
     return start(s, i, pid, e);
@@ -159,7 +159,9 @@ static bool go_on(void *ctx, size_t i, int status, bool stopping, int *pid, ses_
         x->state = SES_CANDIDATE_FAILED;
         read_reason(s->z, i, x->reason, sizeof x->reason);
     }
-    bool written = x->state == SES_CANDIDATE_OPEN || ses_compress_write_candidate(s->z, i, e);
+    bool written = x->state == SES_CANDIDATE_OPEN ||
+                   ((x->state != SES_CANDIDATE_MADE || ses_compress_note_files(s->z, i, e)) &&
+                    ses_compress_write_candidate(s->z, i, e));
     if (x->state != SES_CANDIDATE_OPEN) show(s, x);
     j->at = NULL;
     return written;

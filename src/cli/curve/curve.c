@@ -57,8 +57,7 @@ static bool describe(ses_curve *v, ses_err *e)
 
 /* ---- the folder ---- */
 
-/* May the folder be used? It exists afterwards. */
-static bool check_output(const ses_curve *v, ses_err *e)
+static ses_dir_lock *lock_output(const ses_curve *v, ses_err *e)
 {
     const ses_curve_args *a = v->a;
     ses_result_folder f = { .dir = a->output,
@@ -69,7 +68,7 @@ static bool check_output(const ses_curve *v, ses_err *e)
                             .ignored = IRRELEVANT,
                             .resume = a->resume,
                             .overwrite = a->overwrite };
-    return ses_result_folder_check(&f, e) && ses_dir_make(a->output, e);
+    return ses_result_folder_lock(&f, 0, e);
 }
 
 /* The folder of the cells. Earlier ones are removed by the process that has locked the output folder only. */
@@ -87,7 +86,7 @@ static bool run(ses_curve *v, bool *stopped, ses_err *e)
 {
     v->n_seeds = (size_t)v->a->seeds;
     v->cell = ses_alloc_array(v->n_sizes * v->n_methods * v->n_seeds, sizeof *v->cell, e);
-    ses_dir_lock *lock = v->cell && check_output(v, e) ? ses_dir_lock_new(v->a->output, e) : NULL;
+    ses_dir_lock *lock = v->cell ? lock_output(v, e) : NULL;
     if (!lock) return false;
     report_overlap(v);
     bool ok = open_cells(v, e) && (v->a->resume || ses_curve_write_json(v, e)) &&

@@ -94,8 +94,8 @@ ses_curve_cell *ses_curve_cell_at(const ses_curve *v, size_t size, size_t method
 /* Number of seeds a method runs with: one if nothing depends on the seed. */
 size_t ses_curve_seeds_of(const ses_curve *v, size_t size, size_t method);
 const char *ses_curve_size_text(int64_t size, char buf[24]); /* "32", "all" */
-/* Reads a file of cells/; false: not finished, or not a file of a cell. */
-bool ses_curve_cell_read(ses_curve_cell *out, const char *path);
+/* Reads a file of cells/; false: not finished, or not a file of a cell, then with an error. */
+bool ses_curve_cell_read(ses_curve_cell *out, const char *path, ses_err *e);
 /* Runs the unfinished cells, --jobs at a time; *stopped: by a signal. */
 bool ses_curve_run_cells(ses_curve *v, bool *stopped, ses_err *e);
 

@@ -59,9 +59,9 @@ static void name_cell(const ses_curve *v, size_t size, size_t method, size_t see
              v->a->seed + (int64_t)seed);
 }
 
-bool ses_curve_cell_read(ses_curve_cell *out, const char *path)
+bool ses_curve_cell_read(ses_curve_cell *out, const char *path, ses_err *e)
 {
-    ses_json_doc *d = ses_path_exists(path) ? ses_json_load_object(path, FILE_MAX, NULL) : NULL;
+    ses_json_doc *d = ses_path_exists(path) ? ses_json_record_load(path, FILE_MAX, false, e) : NULL;
     const ses_json *root = d ? ses_json_root(d) : NULL;
     ses_curve_cell x = { .train_seconds = NAN, .joules = NAN };
     const char *why = ses_json_string(ses_json_get(root, "failed"), NULL);
@@ -94,7 +94,7 @@ static bool write_cell(const ses_curve *v, const ses_curve_cell *x, const char *
         ses_json_member_string(w, "failed", x->failed);
     ses_json_end_object(w);
     snprintf(file, sizeof file, "%s.json", name);
-    return ses_json_writer_save(w, v->cells, file, true, e);
+    return ses_json_record_save(w, 2, v->cells, file, true, e);
 }
 
 /* ---- one cell ---- */
@@ -163,9 +163,11 @@ static bool plan(ses_curve *v, todo *t, ses_err *e)
             for (size_t k = 0; k < ses_curve_seeds_of(v, s, m); k++) {
                 name_cell(v, s, m, k, name);
                 char *path = path_of(v, name, ".json", e);
+                ses_err why = { 0 };
                 if (!path) return false;
-                if (!v->a->resume || !ses_curve_cell_read(ses_curve_cell_at(v, s, m, k), path))
-                    t->cell[t->n++] = (size_t)(ses_curve_cell_at(v, s, m, k) - v->cell);
+                bool done = v->a->resume && ses_curve_cell_read(ses_curve_cell_at(v, s, m, k), path, &why);
+                if (why.code) fprintf(stderr, "%s: the cell is run again\n", why.msg);
+                if (!done) t->cell[t->n++] = (size_t)(ses_curve_cell_at(v, s, m, k) - v->cell);
                 ses_free(path);
             }
     return t->cell != NULL;
@@ -244,7 +246,7 @@ static bool run_jobs(ses_curve *v, const todo *t, _Atomic size_t *next, bool *st
         name_cell(v, at / v->n_seeds / v->n_methods, at / v->n_seeds % v->n_methods, at % v->n_seeds, name);
         char *path = path_of(v, name, ".json", e);
         if (!path) return false;
-        ses_curve_cell_read(&v->cell[at], path);
+        ses_curve_cell_read(&v->cell[at], path, NULL);
         ses_free(path);
     }
     return ok || *stopped || ses_fail(e, SES_EIO, "a process of --jobs has failed");

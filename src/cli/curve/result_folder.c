@@ -34,7 +34,7 @@ static bool check_own(const ses_result_folder *f, ses_err *e)
     return ok;
 }
 
-bool ses_result_folder_check(const ses_result_folder *f, ses_err *e)
+static bool check(const ses_result_folder *f, ses_err *e)
 {
     bool empty = true;
     if (f->resume && f->overwrite)
@@ -47,4 +47,14 @@ bool ses_result_folder_check(const ses_result_folder *f, ses_err *e)
         return ses_fail(e, SES_EIO, "%s: not empty: --resume continues its %s, --overwrite replaces it",
                         f->dir, f->noun);
     return check_earlier(f, e);
+}
+
+/* The second check: another run may have begun and ended since the first. */
+ses_dir_lock *ses_result_folder_lock(const ses_result_folder *f, double wait, ses_err *e)
+{
+    if (!check(f, e) || !ses_dir_make(f->dir, e)) return NULL;
+    ses_dir_lock *lock = ses_dir_lock_wait(f->dir, wait, e);
+    if (!lock || check(f, e)) return lock;
+    ses_dir_lock_free(lock);
+    return NULL;
 }

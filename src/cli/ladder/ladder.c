@@ -8,6 +8,7 @@
 #include "base/json/json_helpers.h"
 #include "base/number_text.h"
 #include "base/str.h"
+#include "cli/curve/result_folder.h"
 #include "cli/train/command_text.h"
 #include "cli/train/train_monitor.h"
 #include "cli/ui/show_values.h"
@@ -321,37 +322,19 @@ static bool run_all(ses_ladder *l, ses_err *e)
 static const char *const IRRELEVANT = "only|skip|output|svg|html|resume|overwrite|json|threads|isa|device|"
                                       "seeds|core-watts|co2-per-kwh|price-per-hour|price-per-kwh";
 
-/* A resumed ladder must have the settings of the one it continues. */
-static bool check_settings(const ses_ladder *l, ses_err *e)
-{
-    ses_json_doc *was = load(l->root, LADDER_FILE);
-    const ses_json *before = was ? ses_json_get(ses_json_root(was), "settings") : NULL;
-    bool ok =
-        (before || ses_fail(e, SES_EIO, "%s: no " LADDER_FILE " to resume from", l->root)) &&
-        ses_settings_check(before, l->settings, IRRELEVANT, l->root, "--overwrite repeats all rungs", e);
-    ses_json_free(was);
-    return ok;
-}
-
-static bool note_entry(void *ctx, const char *name)
-{
-    (void)name;
-    *(bool *)ctx = true;
-    return false;
-}
-
 static bool open_output(ses_ladder *l, ses_err *e)
 {
     const ses_ladder_args *a = l->a;
-    bool full = false;
+    ses_result_folder f = { .dir = a->output,
+                            .file = LADDER_FILE,
+                            .noun = "ladder",
+                            .hint = "--overwrite repeats all rungs",
+                            .settings = l->settings,
+                            .ignored = IRRELEVANT,
+                            .resume = a->resume,
+                            .overwrite = a->overwrite };
     l->root = ses_strdup(a->output, e);
-    if (!l->root) return false;
-    if (!ses_path_exists(l->root)) return ses_dir_make(l->root, e);
-    if (!ses_dir_each(l->root, note_entry, &full, e)) return false;
-    if (full && !a->overwrite && !a->resume)
-        return ses_fail(e, SES_EIO, "%s: not empty: --resume continues its ladder, --overwrite replaces it",
-                        l->root);
-    return !full || !a->resume || check_settings(l, e);
+    return l->root && (l->lock = ses_result_folder_lock(&f, 0, e));
 }
 
 static bool open_root(ses_ladder *l, ses_err *e)
@@ -396,6 +379,7 @@ static bool check_outputs(const ses_ladder_args *a, ses_err *e)
 
 static void ladder_free(ses_ladder *l)
 {
+    ses_dir_lock_free(l->lock);
     if (l->temporary) ses_dir_remove_all(l->root, NULL);
     ses_examples_free(l->train);
     ses_examples_free(l->test);

@@ -6,6 +6,7 @@
 #ifndef SES_CLI_LADDER_H
 #define SES_CLI_LADDER_H
 
+#include "base/dir.h"
 #include "base/energy/energy_meter.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
@@ -51,7 +52,8 @@ typedef struct ses_ladder {
     ses_row_overlap overlap; /* test texts that are training texts */
     const char *metric;      /* name of the score */
     bool lower_is_better;
-    char *root;     /* folder of the rungs' folders */
+    char *root; /* folder of the rungs' folders */
+    ses_dir_lock *lock;
     bool temporary; /* root is removed at the end */
     char *settings; /* JSON object: files, task and options, for ladder.json and the folders' run.json */
     char *command;  /* the command line */

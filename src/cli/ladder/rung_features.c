@@ -7,10 +7,10 @@
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "cli/train/train_monitor.h"
+#include "io/safetensors_impl.h"
 #include "sesame/logreg.h"
 #include "sesame/metric.h"
 #include "sesame/pipeline.h"
-#include "sesame/safetensors.h"
 
 #include <string.h>
 
@@ -104,7 +104,7 @@ static bool save(const ses_ladder *l, const ses_logreg *m, const result *r, cons
     ses_safetensors_writer *f = path ? ses_safetensors_writer_new(e) : NULL;
     bool ok = f && ses_safetensors_writer_add(f, "weight", SES_F64, 2, dim, m->weight, e) &&
               ses_safetensors_writer_add(f, "bias", SES_F64, 1, dim, m->bias, e) &&
-              ses_safetensors_save(f, path, true, e);
+              ses_safetensors_writer_add_checksum(f, e) && ses_safetensors_save(f, path, true, e);
     ses_json_writer *w = ok ? ses_json_writer_new(4, e) : NULL;
     ses_safetensors_writer_free(f);
     ses_free(path);

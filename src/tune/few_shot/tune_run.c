@@ -309,19 +309,21 @@ static bool save_vote(const ses_tune_run *r, const char *name, const ses_tune_vo
     ses_json_put_key(w, "scores");
     ses_json_put_floats(w, v->score, (int64_t)n);
     ses_json_end_object(w);
-    return ses_json_writer_save(w, r->dir, name, true, e);
+    return ses_json_record_save(w, 0, r->dir, name, true, e);
 }
 
-/* *there: the member was finished by the run that is resumed. */
+/* *there: the member was finished by the run that is resumed, and its record is intact. */
 static bool read_vote(const ses_tune_run *r, const char *name, ses_tune_vote *v, bool *there, ses_err *e)
 {
     enum { VOTE_MAX = 1 << 30 };
     size_t n = ses_examples_count(r->unlabeled) * ses_examples_label_count(r->train);
     char *path = ses_path_join(r->dir, name, e);
     *there = path && ses_path_exists(path);
-    ses_json_doc *d = *there ? ses_json_load_object(path, VOTE_MAX, e) : NULL;
+    ses_err why = { 0 };
+    ses_json_doc *d = *there ? ses_json_record_load(path, VOTE_MAX, false, &why) : NULL;
     const ses_json *list = d ? ses_json_get(ses_json_root(d), "scores") : NULL;
-    bool ok = path && (!*there || d);
+    *there = *there && why.code != SES_EFORMAT; /* damaged: the member is trained again */
+    bool ok = path && (!*there || d || ses_fail(e, why.code, "%s", why.msg));
     if (d &&
         (ses_json_len(list) != n || !ses_json_real(ses_json_get(ses_json_root(d), "accuracy"), &v->accuracy)))
         ok = ses_fail(e, SES_EFORMAT, "%s: %zu scores, expected %zu; --overwrite starts anew", path,

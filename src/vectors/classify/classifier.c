@@ -6,6 +6,7 @@
 #include "base/json/json_helpers.h"
 #include "base/str.h"
 #include "base/suggest.h"
+#include "io/manifest.h"
 #include "sparse_logreg.h"
 #include "vectors/word_split.h"
 
@@ -261,8 +262,7 @@ bool ses_classifier_save(const ses_classifier *c, const char *dir, const char *c
     ses_json_member_object(w, "classifier");
     if (!c->kind->save(c->self, dir, w, e)) return ses_json_writer_free(w), false;
     ses_json_end_object(w);
-    ses_json_end_object(w);
-    return ses_json_writer_save(w, dir, "config.json", false, e);
+    return ses_manifest_save_config(w, dir, e);
 }
 
 static bool check_config(const ses_json *config, const ses_classifier_kind **kind, size_t *n_labels,
@@ -287,6 +287,7 @@ ses_classifier *ses_classifier_open(const char *dir, const ses_json *config, ses
     const ses_classifier_kind *kind;
     size_t n_labels;
     if (!check_config(config, &kind, &n_labels, e)) return ses_wrap(e, "%s: config.json", dir), NULL;
+    if (!ses_manifest_check_config(config, dir, e)) return ses_wrap(e, "%s", dir), NULL;
     ses_classifier *c = ses_alloc(sizeof *c, e);
     if (!c) return NULL;
     *c = (ses_classifier){ .kind = kind, .n_labels = n_labels, .train_loss = NAN };

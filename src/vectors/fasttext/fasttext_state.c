@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "sesame/safetensors.h"
+#include "io/safetensors_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ bool ses_fasttext_state_save(const ses_fasttext_trainer *t, ses_err *e)
               ses_safetensors_writer_add(w, "hidden", SES_F32, 2, hidden, t->hidden[at % 2], e) &&
               ses_safetensors_writer_add_meta(w, "run", text.data, e) &&
               ses_safetensors_writer_add_meta(w, "position", position, e) &&
-              ses_safetensors_save(w, t->run->state, true, e);
+              ses_safetensors_writer_add_checksum(w, e) && ses_safetensors_save(w, t->run->state, true, e);
     ses_safetensors_writer_free(w);
     ses_buf_free(&text);
     return ok;

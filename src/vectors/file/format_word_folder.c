@@ -1,11 +1,12 @@
 /* Sesame's folder of word vectors:
  *
- *     config.json         "model_type": "word_vectors", "vocab_size": V, "hidden_size": d
+ *     config.json         "model_type": "word_vectors", "vocab_size": V, "hidden_size": d, "files", "checksum"
  *     model.safetensors   tensor "vectors" [V, d], f32
  *     vocab.txt           V words, a line feed after each; any other byte may occur in a word */
 #include "base/alloc.h"
 #include "base/dir.h"
 #include "base/json/json_helpers.h"
+#include "io/manifest.h"
 #include "sesame/safetensors.h"
 #include "vectors/vectors_impl.h"
 
@@ -49,7 +50,8 @@ static bool read_config(ses_vectors *v, ses_err *e)
     bool ok = d && is_word_config(d) &&
               ((ses_json_int(ses_json_get(root, "vocab_size"), &v->stated) && v->stated >= 0 &&
                 ses_json_int(ses_json_get(root, "hidden_size"), &v->dim)) ||
-               ses_fail(e, SES_EFORMAT, "config.json: vocab_size and hidden_size must be integers"));
+               ses_fail(e, SES_EFORMAT, "config.json: vocab_size and hidden_size must be integers")) &&
+              ses_manifest_check_config(root, v->path, e);
     ses_json_free(d);
     return ok;
 }
@@ -166,8 +168,7 @@ static bool save_config(const ses_vectors *v, const char *dir, ses_err *e)
     ses_json_member_string(w, "model_type", MODEL_TYPE);
     ses_json_member_int(w, "vocab_size", ses_vectors_count(v));
     ses_json_member_int(w, "hidden_size", v->dim);
-    ses_json_end_object(w);
-    return ses_json_writer_save(w, dir, "config.json", false, e);
+    return ses_manifest_save_config(w, dir, e);
 }
 
 static bool check_folder(const char *path, ses_err *e)
@@ -183,7 +184,7 @@ static bool check_folder(const char *path, ses_err *e)
 static bool save(const ses_vectors *v, const char *path, const ses_vectors_save_options *o, ses_err *e)
 {
     bool exists = ses_path_exists(path);
-    if (exists && !o->overwrite) return ses_fail(e, SES_EIO, "%s exists and is not overwritten", path);
+    if (exists && !o->overwrite) return ses_fail_exists(path, e);
     if (exists && !check_folder(path, e)) return false;
     ses_buf temp = { 0 };
     char *to = ses_strdup(path, e);
@@ -193,7 +194,7 @@ static bool save(const ses_vectors *v, const char *path, const ses_vectors_save_
     saving s = { .v = v, .o = o };
     bool ok = ses_buf_ok(&temp, e) && ses_dir_remove(temp.data, e) && ses_dir_make(temp.data, e) &&
               save_vocab(v, temp.data, e) && save_matrix(&s, temp.data, e) && save_config(v, temp.data, e) &&
-              ses_dir_replace(temp.data, to, e);
+              ses_dir_place(temp.data, to, o->overwrite, e);
     if (!ok && temp.data) ses_dir_remove(temp.data, NULL);
     ses_buf_free(&temp);
     ses_free(to);

@@ -5,7 +5,7 @@
 #include "base/number.h"
 #include "base/rng.h"
 #include "base/str.h"
-#include "sesame/safetensors.h"
+#include "io/safetensors_impl.h"
 
 #include <string.h>
 
@@ -155,7 +155,7 @@ bool ses_glove_model_save(const ses_glove_model *m, const char *run, const char 
     const int64_t dim[] = { row_count(m), 2, m->width };
     bool ok = w && ses_safetensors_writer_add(w, "word", SES_REAL, 3, dim, m->word, e) &&
               ses_safetensors_writer_add(w, "context", SES_REAL, 3, dim, m->context, e) &&
-              ses_safetensors_writer_add_meta(w, "run", run, e);
+              ses_safetensors_writer_add_meta(w, "run", run, e) && ses_safetensors_writer_add_checksum(w, e);
     for (int i = 0; ok && i < N_NUMBERS; i++) {
         char text[SES_NUMBER_CHARS];
         ses_format_double(x[i], text);

@@ -198,7 +198,8 @@ bool ses_pv_save(const ses_pv_model *m, const char *path, const char *run, bool 
         ses_buf_put(&text, '\n');
         count[i] = m->vocab.word[i].count;
     }
-    bool ok = count && w && ses_buf_ok(&text, e) && add_all(w, m, list, &text, count, e) &&
+    bool ok = count && w && ses_buf_ok(&text, e) && ses_safetensors_writer_add_checksum(w, e) &&
+              add_all(w, m, list, &text, count, e) &&
               (!run || ses_safetensors_writer_add_meta(w, "run", run, e)) &&
               ses_safetensors_save(w, path, overwrite, e);
     ses_safetensors_writer_free(w);

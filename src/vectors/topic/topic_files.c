@@ -6,6 +6,7 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
+#include "io/manifest.h"
 #include "io/text_reader.h"
 #include "sesame/safetensors.h"
 #include "sesame/tensor.h"
@@ -81,8 +82,7 @@ static bool write_config(const ses_topic_model *m, const char *dir, ses_err *e)
         put_lsa(m, w);
     put_reals(w, "umass", m->umass, (size_t)ses_topic_count(m));
     put_reals(w, "npmi", m->npmi, (size_t)ses_topic_count(m));
-    ses_json_end_object(w);
-    return ses_json_writer_save(w, dir, "config.json", false, e);
+    return ses_manifest_save_config(w, dir, e);
 }
 
 /* Rows of the tensor "topics": LDA keeps its transpose. */
@@ -163,8 +163,8 @@ bool ses_topic_save(const ses_topic_model *m, const char *dir, bool overwrite, s
         ses_json_free(old);
     }
     if (ok) {
-        ok = ses_dir_make(stage, e) && write_config(m, stage, e) && write_vocab(m, stage, e) &&
-             write_tensors(m, stage, e) && ses_dir_replace(stage, dir, e);
+        ok = ses_dir_make(stage, e) && write_vocab(m, stage, e) && write_tensors(m, stage, e) &&
+             write_config(m, stage, e) && ses_dir_place(stage, dir, overwrite, e);
         if (!ok) ses_dir_remove(stage, NULL);
     }
     ses_free(stage), ses_free(parent);
@@ -369,7 +369,8 @@ bool ses_topic_open(ses_topic_model *m, const char *dir, int threads, ses_err *e
     ses_json_doc *doc = open_config(dir, e);
     if (!doc) return false;
     m->pool = ses_thread_pool_new(threads, e);
-    bool ok = m->pool && ((read_config(m, ses_json_root(doc), &topics, &words, e) &&
+    bool ok = m->pool && ((ses_manifest_check_config(ses_json_root(doc), dir, e) &&
+                           read_config(m, ses_json_root(doc), &topics, &words, e) &&
                            read_vocab(m, dir, words, e) && read_tensors(m, dir, topics, words, e)) ||
                           ses_wrap(e, "%s", dir));
     ses_json_free(doc);

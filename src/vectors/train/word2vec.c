@@ -168,25 +168,18 @@ static bool train(ses_w2v *w, ses_err *e)
 
 /* ---- the trainers ---- */
 
-static bool remove_checkpoint(const ses_w2v *w, ses_err *e)
-{
-    char *path = ses_vector_checkpoint_path(w->job, e);
-    bool ok = path && ses_file_remove(path, e);
-    ses_free(path);
-    return ok;
-}
-
 static bool run(ses_vector_job *job, bool is_cbow, ses_err *e)
 {
     ses_w2v w = { .job = job, .cbow = is_cbow };
-    bool ok = set_up(&w, e) && (!job->resume || ses_w2v_resume(&w, e)) && train(&w, e) &&
-              ses_w2v_write(&w, e) && remove_checkpoint(&w, e);
+    bool ok = (w.checkpoint = ses_vector_checkpoint_path(job, e)) && set_up(&w, e) &&
+              (!job->resume || ses_w2v_resume(&w, e)) && train(&w, e) && ses_w2v_write(&w, e) &&
+              ses_file_remove(w.checkpoint, e); /* allocates nothing: the output is complete */
     job->loss = w.pass_pairs ? w.pass_loss / (double)w.pass_pairs : 0;
     if (w.engine) w.engine->end(&w);
     ses_huffman_tree_free(&w.tree);
     ses_subwords_free(&w.sub);
     ses_word_corpus_free(&w.corpus);
-    void *own[] = { w.weight, w.keep, w.negatives, w.shard };
+    void *own[] = { w.weight, w.keep, w.negatives, w.shard, w.checkpoint };
     for (size_t i = 0; i < SES_LEN(own); i++) ses_free(own[i]);
     return ok;
 }

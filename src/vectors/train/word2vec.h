@@ -145,6 +145,7 @@ struct ses_w2v {
     float rate;
     double loss, pass_loss; /* sums since the last report, since the begin of the pass */
     int64_t pairs, pass_pairs;
+    char *checkpoint; /* path */
     double saved_at;  /* seconds, time of the last checkpoint */
     int64_t reported; /* round of the last report */
 };

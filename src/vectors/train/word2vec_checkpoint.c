@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/number.h"
-#include "sesame/safetensors.h"
+#include "io/safetensors_impl.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -47,18 +47,16 @@ static bool add_number(ses_safetensors_writer *f, const char *key, double x, ses
 bool ses_w2v_save(ses_w2v *w, ses_err *e)
 {
     ses_buf run = { 0 };
-    char *path = ses_vector_checkpoint_path(w->job, e);
     ses_safetensors_writer *f = ses_safetensors_writer_new(e);
     int64_t dim[] = { w->in_rows + w->out_rows, w->stride };
-    bool ok = path && f && describe_run(w, &run, e) &&
+    bool ok = f && describe_run(w, &run, e) && ses_safetensors_writer_add_checksum(f, e) &&
               ses_safetensors_writer_add_meta(f, "run", run.data, e) &&
               add_number(f, "round", (double)w->round, e) && add_number(f, "loss", w->pass_loss, e) &&
               add_number(f, "pairs", (double)w->pass_pairs, e) &&
               ses_safetensors_writer_add(f, "weight", SES_F32, 2, dim, w->weight, e) &&
-              ses_safetensors_save(f, path, true, e);
+              ses_safetensors_save(f, w->checkpoint, true, e);
     ses_safetensors_writer_free(f);
     ses_buf_free(&run);
-    ses_free(path);
     w->saved_at = ses_seconds();
     return ok;
 }
@@ -89,17 +87,12 @@ static bool read_state(ses_w2v *w, const ses_safetensors *f, const char *run, se
 bool ses_w2v_resume(ses_w2v *w, ses_err *e)
 {
     ses_buf run = { 0 };
-    char *path = ses_vector_checkpoint_path(w->job, e);
-    if (path && !ses_path_exists(path)) {
-        ses_fail(e, SES_EUSAGE, "%s does not exist: nothing to resume", path);
-        ses_free(path);
-        return false;
-    }
-    ses_safetensors *f = path ? ses_safetensors_open(path, e) : NULL;
-    bool ok = f && describe_run(w, &run, e) && read_state(w, f, run.data, e);
-    if (!ok && path) ses_wrap(e, "%s", path);
+    if (!ses_path_exists(w->checkpoint))
+        return ses_fail(e, SES_EUSAGE, "%s does not exist: nothing to resume", w->checkpoint);
+    ses_safetensors *f = ses_safetensors_open(w->checkpoint, e);
+    bool ok =
+        f && describe_run(w, &run, e) && (read_state(w, f, run.data, e) || ses_wrap(e, "%s", w->checkpoint));
     ses_safetensors_free(f);
     ses_buf_free(&run);
-    ses_free(path);
     return ok;
 }
