@@ -228,8 +228,8 @@ int unlink(const char *path)
     return unlinkat(AT_FDCWD, path, 0);
 }
 
-/* A build that is killed before it has removed C.part: the same command finds the corpus complete; another one
- * does not replace it. */
+/* A build that is killed before it has removed C.part: the same command finds the corpus complete; another
+ * one does not replace it. */
 static void killed_at_the_end(const corpus_fixture *f)
 {
     interrupted b;

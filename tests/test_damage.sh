@@ -15,8 +15,8 @@ flip() # FILE AT BIT
     printf "\\$(printf %03o $((byte ^ (1 << $3))))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
 }
 
-# PLACES positions of FILE, spread over it. A command that reads it must fail without a crash, or print the same.
-places=24
+# N positions, spread over FILE. A command that reads it must fail without a crash, or print the same.
+n=24
 check() # FILE COMMAND...
 {
     file=$1
@@ -25,8 +25,8 @@ check() # FILE COMMAND...
     cp "$file" "$tmp/intact"
     size=$(wc -c <"$file" | tr -d ' ')
     refused=0 i=0
-    while [ $i -lt $places ]; do
-        at=$(((2 * i + 1) * size / (2 * places)))
+    while [ $i -lt $n ]; do
+        at=$(((2 * i + 1) * size / (2 * n)))
         cp "$tmp/intact" "$file"
         flip "$file" $at $((i % 8))
         "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
@@ -36,7 +36,7 @@ check() # FILE COMMAND...
         i=$((i + 1))
     done
     cp "$tmp/intact" "$file"
-    that "$file: only $refused of $places are refused" '[ $refused -ge $((places - 3)) ]'
+    that "$file: only $refused of $n are refused" '[ $refused -ge $((n - 3)) ]'
 }
 
 model=tests/pipelines/bert-label

@@ -49,8 +49,8 @@ static int files_in(const char *path)
     return ses_dir_each(path, count_name, &n, NULL) ? n : -1;
 }
 
-/* Of processes that give a finished file or folder the same name at once, one succeeds. */
-static void check_place(bool (*place)(const char *from, const char *to, bool overwrite, ses_err *e),
+/* Several processes give a finished file or folder the same name at once: one succeeds. */
+static void check_names(bool (*rename_to)(const char *from, const char *to, bool overwrite, ses_err *e),
                         bool (*make)(const char *path))
 {
     enum { PROCESSES = 8, ROUNDS = 20 };
@@ -67,7 +67,7 @@ static void check_place(bool (*place)(const char *from, const char *to, bool ove
             ses_err e = { 0 };
             char go;
             close(gate[1]);
-            bool waited = read(gate[0], &go, 1) == 0, ok = place(in_dir(name), in_dir("to"), false, &e);
+            bool waited = read(gate[0], &go, 1) == 0, ok = rename_to(in_dir(name), in_dir("to"), false, &e);
             _exit(!waited ? 2 : ok ? 0 : strstr(e.msg, "already exists") ? 1 : 3);
         }
         close(gate[0]), close(gate[1]);
@@ -487,8 +487,8 @@ int main(void)
     check_read();
     check_refused();
     check_write();
-    check_place(ses_file_place, make_file);
-    check_place(ses_dir_place, make_folder);
+    check_names(ses_file_place, make_file);
+    check_names(ses_dir_place, make_folder);
     check_pieces();
     check_full();
     check_paths();

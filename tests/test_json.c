@@ -546,7 +546,7 @@ static void check_records(void)
             ses_json_free(d);
             text[at] ^= (char)(1 << bit);
         }
-    /* Without a checksum it is a record of an older version. */
+    /* A record without a checksum is of an older version. */
     CHECK(ses_file_write(path, "{\"next\": 16}", 12, true, &e));
     e = (ses_err){ 0 };
     CHECK(!ses_json_record_load(path, 1000, true, &e) && strstr(e.msg, "older version"));

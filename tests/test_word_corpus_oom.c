@@ -26,22 +26,37 @@ typedef struct run {
     bool bucket;
 } run;
 
+/* Not part of the run: no allocation fails. */
+static void remove_output(void)
+{
+    long from = oom.fail_from;
+    oom.fail_from = 0;
+    if (ses_path_is_dir(output)) ses_dir_remove(output, NULL);
+    unlink(output);
+    oom.calls = 0;
+    oom.fail_from = from;
+}
+
+/* A run that fails leaves no output: nothing is allocated after it has its name. */
 static bool train(void *ctx, ses_err *e)
 {
     const run *r = ctx;
+    remove_output();
     const char *path = corpus, *name[] = { "min-count", "dim", "epochs", r->option, "bucket" },
                *value[] = { "1", "2", "1", r->value, "9" };
     const ses_vector_trainer *t = ses_vector_trainer_find(r->model, e);
     ses_vector_job job = {
-        .corpus = &path, .n_corpus = 1, .output = output, .format = r->format, .overwrite = true, .threads = 1
+        .corpus = &path, .n_corpus = 1, .output = output, .format = r->format, .threads = 1
     };
-    return t &&
-           ses_vector_job_set(&job, t, name, value,
-                              r->bucket   ? 5
-                              : r->option ? 4
-                                          : 3,
-                              e) &&
-           t->run(&job, e);
+    bool ok = t &&
+              ses_vector_job_set(&job, t, name, value,
+                                 r->bucket   ? 5
+                                 : r->option ? 4
+                                             : 3,
+                                 e) &&
+              t->run(&job, e);
+    CHECK_MSG(ok || !ses_path_exists(output), "%s: failed, but %s exists", r->model, output);
+    return ok;
 }
 
 int main(void)

@@ -12,11 +12,12 @@ typedef struct ses_hash_key {
 ses_hash_key ses_hash_key_new(void); /* random; affects speed only, never results */
 uint64_t ses_hash(ses_hash_key key, const void *p, size_t n);
 
-/* Checksum of files: 8 interleaved lanes of xor and multiply, so that memory limits its speed. A change of one
- * word always changes it. It does not resist deliberate collisions. */
+/* Checksum of files: 8 interleaved lanes of xor and multiply, so that memory limits its speed. A change of
+ * one word always changes it. It does not resist deliberate collisions. ses_checksum is for one chunk,
+ * ses_checksum_join adds the next one (before the first: 0), ses_checksum_chunks does both for a whole. */
 enum { SES_CHECKSUM_CHUNK = 1 << 20 };
-uint64_t ses_checksum(const void *p, size_t n);                 /* of one chunk */
-uint64_t ses_checksum_join(uint64_t before, uint64_t checksum); /* adds the next chunk; before the first: 0 */
-uint64_t ses_checksum_chunks(const void *p, size_t n);          /* in chunks of SES_CHECKSUM_CHUNK */
+uint64_t ses_checksum(const void *p, size_t n);
+uint64_t ses_checksum_join(uint64_t before, uint64_t checksum);
+uint64_t ses_checksum_chunks(const void *p, size_t n);
 
 #endif

@@ -285,7 +285,7 @@ static bool matches(const char *path, const ses_build_progress *at, ses_err *e)
 bool ses_spool_adopt(ses_spool *s, const char *path, const char *settings, ses_build_progress *at,
                      bool *complete, ses_err *e)
 {
-    ses_err why = { 0 }; /* of another build, or damaged: not complete */
+    ses_err why = { 0 }; /* another build, or damage: not complete */
     bool found = false, moved = false;
     if (!open_folder(s, path, settings, e)) return false;
     *complete = read_journal(s, at, &found, &why) && found && tokens_are_moved(s, path, &moved, &why) &&

@@ -20,9 +20,10 @@ bool ses_manifest_put(ses_json_writer *w, const char *dir, ses_manifest_hash has
  * changed, or not listed unless `more` allows further files. list: where the object is, for messages. */
 bool ses_manifest_compare(const ses_json *files, const char *list, const char *dir, bool more, ses_err *e);
 
-/* config.json of Sesame's own formats: a record (base/json/json_helpers.h) whose member "files" lists the other
- * files of the folder. save adds the member to the object that w has begun, ends it, writes the file and frees
- * w. check fails if the record or a listed file is damaged; folders of older versions have neither checksum. */
+/* config.json of Sesame's own formats: a record (base/json/json_helpers.h) whose member "files" lists the
+ * other files of the folder. save adds the member to the object that w has begun, ends it, writes the file
+ * and frees w. check fails if the record or a listed file is damaged; folders of older versions have neither
+ * checksum. */
 bool ses_manifest_save_config(ses_json_writer *w, const char *dir, ses_err *e);
 bool ses_manifest_check_config(const ses_json *config, const char *dir, ses_err *e);
 

@@ -27,9 +27,9 @@ ses_json_doc *ses_json_writer_parse(ses_json_writer *w, ses_err *e);
 /* As ses_json_writer_save, with the checksum. indent: as ses_json_writer_new. */
 bool ses_json_record_save(ses_json_writer *w, int indent, const char *dir, const char *name, bool overwrite,
                           ses_err *e);
-/* As ses_json_load_object. Fails with SES_EFORMAT if a member is not the one that was saved; line breaks and
- * blanks may differ. required: fails too if there is no checksum; else it is a record of an older version. */
+/* As ses_json_load_object. Fails with SES_EFORMAT if a member has changed since it was saved; line breaks and
+ * blanks may differ. required: a record of an older version, without a checksum, fails, too. */
 ses_json_doc *ses_json_record_load(const char *path, size_t max_bytes, bool required, ses_err *e);
-bool ses_json_record_check(const ses_json *record, bool required, ses_err *e); /* of a parsed object */
+bool ses_json_record_check(const ses_json *record, bool required, ses_err *e); /* the same check */
 
 #endif

@@ -157,7 +157,8 @@ bool ses_compress_make(ses_compress *z, bool *stopped, ses_err *e);
 /* Figures of an earlier call, unless its record or a file of its model is damaged or missing, which is said:
  * then it is made again. Fails if the given model has changed. */
 bool ses_compress_read_candidate(ses_compress *z, size_t i, ses_err *e);
-bool ses_compress_note_files(ses_compress *z, size_t i, ses_err *e); /* of a candidate that has been made */
+/* Sets the files of a candidate that has been made. */
+bool ses_compress_note_files(ses_compress *z, size_t i, ses_err *e);
 bool ses_compress_write_candidate(const ses_compress *z, size_t i, ses_err *e);
 void ses_compress_put_candidate(const ses_compress *z, const ses_candidate *x, ses_json_writer *w);
 char *ses_compress_path(const ses_compress *z, size_t i, const char *ending, ses_err *e);

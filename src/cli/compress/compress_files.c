@@ -148,7 +148,7 @@ static bool check_files(const ses_compress *z, size_t i, const ses_json *record,
     return ses_manifest_compare(ses_json_get(record, "files"), "its record", x->dir, is_given(z, x), e);
 }
 
-/* Takes over what an earlier call has made. False: its files are not those of the record. */
+/* Takes over what an earlier call has made. False: its files differ from the record. */
 static bool take_over(ses_compress *z, size_t i, const ses_json *root, ses_err *e)
 {
     ses_candidate *x = &z->candidate[i];

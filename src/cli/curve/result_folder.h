@@ -16,9 +16,10 @@ typedef struct ses_result_folder {
     bool keeps_foreign; /* overwrite: only a folder that is empty or has `file` */
 } ses_result_folder;
 
-/* Creates and locks the folder; of several processes at once, one succeeds. Waits up to `wait` seconds for a
- * run that is ending. Fails if the folder has files and neither resume nor overwrite is set, if it has results
- * of other settings, or if overwrite may not replace it; then it is as before. Free with ses_dir_lock_free. */
+/* Creates and locks the folder; of several processes at once, one succeeds. Waits up to `wait` seconds for
+ * a run that is ending. Fails if the folder has files and neither resume nor overwrite is set, if it has
+ * results of other settings, or if overwrite may not replace it; then it is as before. Free with
+ * ses_dir_lock_free. */
 ses_dir_lock *ses_result_folder_lock(const ses_result_folder *f, double wait, ses_err *e);
 
 #endif

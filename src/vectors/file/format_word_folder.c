@@ -1,6 +1,6 @@
 /* Sesame's folder of word vectors:
  *
- *     config.json         "model_type": "word_vectors", "vocab_size": V, "hidden_size": d, "files", "checksum"
+ *     config.json         "model_type": "word_vectors", "vocab_size": V, "hidden_size": d, and checksums
  *     model.safetensors   tensor "vectors" [V, d], f32
  *     vocab.txt           V words, a line feed after each; any other byte may occur in a word */
 #include "base/alloc.h"
