@@ -67,8 +67,10 @@ refuses '0 is out of range' -c 0
 refuses '--tree has no effect with --json' --tree --json
 refuses 'none of 275 words occurs 100000 times' --min-count 100000
 that 'a full disk' '! "$sesame" clusters -q -c 2 "$tmp/corpus" >/dev/full 2>"$tmp/err"'
-printf 'a b \000c d\na \377\376 b a b\n' >"$tmp/corpus" # words that are skipped
-that 'NUL and invalid UTF-8' 'cluster -c 2 && ! grep -q c "$tmp/paths" && [ "$(wc -l <"$tmp/paths")" -eq 3 ]'
+printf 'a b c d\na b \000\n' >"$tmp/corpus"
+refuses 'line 2: byte 5: NUL'
+printf 'a b c d\na \377\376 b\n' >"$tmp/corpus"
+refuses 'line 2: byte 3: invalid UTF-8'
 echo one >"$tmp/corpus"
 that 'one word' 'cluster -c 3 && [ "$(cat "$tmp/paths")" = "$(printf "\tone\t1")" ]'
 : >"$tmp/corpus"

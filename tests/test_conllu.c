@@ -115,7 +115,7 @@ static void skipping(void)
               "! no valid sentences, expected CoNLL-U: line 1: 1 column, expected 10, separated by tabs"
               "skipped 1: line 1: 1 column, expected 10, separated by tabs");
     CHECK_STR(read_with("a\xff\n", &skip),
-              "! line 1, byte 2: invalid UTF-8 (iconv -f LATIN1 -t UTF-8 may help)");
+              "! line 1: byte 2: invalid UTF-8 (to convert: --encoding latin1, or iconv -f LATIN1 -t UTF-8)");
     CHECK_STR(read_with(WORD("1", "a", "0", "root") WORD("2", "b", "1", "x"),
                         &(ses_conllu_options){ .max_sentence = 30 }),
               "! line 2: sentence longer than 30 bytes");

@@ -30,6 +30,7 @@ run() {
 }
 stdout_has() { for text in "$@"; do if grep -qF -- "$text" "$tmp/out"; then ok; else bad "not on stdout: $text"; fi; done; }
 stderr_has() { for text in "$@"; do if grep -qF -- "$text" "$tmp/err"; then ok; else bad "not on stderr: $text"; fi; done; }
+lines() { if [ "$(wc -l <"$tmp/out")" -eq "$1" ]; then ok; else bad "lines on stdout, wanted $1"; fi; }
 no_stderr() { if [ -s "$tmp/err" ]; then bad "$*: stderr is not empty"; else ok; fi; }
 same() { if cmp -s "$tmp/one" "$tmp/out"; then ok; else bad "$*: different output"; fi; }
 
@@ -92,6 +93,66 @@ run 0 text-classification -m $m/bert-label -f "$tmp/gene.tsv"
 printf '\377\376T\000h\000e\000' >"$tmp/utf16"
 run 3 text-classification -m $m/bert-label -f "$tmp/utf16"
 stderr_has 'this file is UTF-16'
+
+# the rule for texts: UTF-8 without NUL, for every command that reads them; --encoding converts
+printf 'good bell\ncaf\351 bell\nlast\n' >"$tmp/latin1"
+printf 'good bell\na\000b\n' >"$tmp/nul"
+iconv -f LATIN1 -t UTF-8 "$tmp/latin1" >"$tmp/utf8"
+iconv -f LATIN1 -t UTF-16 "$tmp/latin1" >"$tmp/utf16"
+printf '\357\273\277' | cat - "$tmp/utf8" >"$tmp/marked"
+: >"$tmp/in"
+for command in "text-classification -m $m/bert-label --json -q" "ner -m $m/bert-tag --json -q" "embed -m sesame-embed -q" \
+    "tokenize -m $m/bert-label" "perplexity -m sesame-gpt --json" "search -m sesame-embed --json --rebuild bell"; do
+    run 3 $command -f "$tmp/latin1"
+    stderr_has "$tmp/latin1: line 2: byte 4: invalid UTF-8 (to convert: --encoding latin1"
+    run 3 $command -f "$tmp/nul"
+    stderr_has "$tmp/nul: line 2: byte 2: NUL"
+    run 0 $command -f "$tmp/utf8"
+    sed "s|$tmp/[a-z0-9]*|FILE|" "$tmp/out" >"$tmp/one.out"
+    for file in latin1:latin1 utf16:utf-16 marked:utf-8; do
+        case $command,$file in perplexity*,marked*) continue ;; esac # reads the file as one text
+        run 0 $command --encoding ${file#*:} -f "$tmp/${file%:*}"
+        if sed "s|$tmp/[a-z0-9]*|FILE|" "$tmp/out" | cmp -s - "$tmp/one.out"; then ok; else bad "$command, ${file#*:}"; fi
+    done
+done
+cp "$tmp/latin1" "$tmp/in"
+run 3 text-classification -m $m/bert-label
+stderr_has 'line 2: byte 4: invalid UTF-8'
+lines 2 # the result of the line before
+run 1 text-classification -m $m/bert-label --json --keep-going
+stderr_has 'line 2: byte 4: invalid UTF-8'
+lines 3
+run 0 text-classification -m $m/bert-label --json --encoding utf-8-replace
+lines 3
+run 3 text-classification -m $m/bert-label "$(printf 'caf\351')"
+stderr_has 'byte 4: invalid UTF-8'
+run 2 text-classification -m $m/bert-label --encoding latin1 --shard 0/2 -f "$tmp/latin1"
+stderr_has 'convert them to UTF-8 first'
+run 3 train-tokenizer --type bpe -o "$tmp/t.json"
+stderr_has 'standard input: line 2: byte 4: invalid UTF-8'
+run 0 train-tokenizer --type bpe --encoding latin1 -o "$tmp/t.json"
+run 3 corpus build --tokenizer $m/bert-label -o "$tmp/c.ids" "$tmp/latin1"
+stderr_has 'latin1: line 2: byte 4: invalid UTF-8'
+run 0 corpus build --tokenizer $m/bert-label -o "$tmp/c1.ids" --encoding latin1 "$tmp/latin1"
+run 0 corpus build --tokenizer $m/bert-label -o "$tmp/c2.ids" "$tmp/utf8"
+if cmp -s "$tmp/c1.ids" "$tmp/c2.ids"; then ok; else bad 'corpus build --encoding'; fi
+printf 'text\tlabel\ncaf\351\tx\n' >"$tmp/latin1.tsv"
+run 3 text-classification -m $m/bert-label --json -q --column text "$tmp/latin1.tsv"
+stderr_has 'line 2: byte 4: invalid UTF-8'
+run 0 text-classification -m $m/bert-label --json -q --column text --encoding latin1 "$tmp/latin1.tsv"
+run 3 vectors supervised -o "$tmp/s.bin" "$tmp/latin1"
+stderr_has 'latin1: line 2: byte 4: invalid UTF-8'
+: >"$tmp/in"
+
+# an empty text
+run 0 text-classification -m $m/bert-label ''
+stderr_has 'sesame: the text is empty'
+run 0 text-classification -m $m/bert-label -q ''
+no_stderr 'an empty text with --quiet'
+printf 'a\n\nb\n \n' >"$tmp/in"
+run 0 text-classification -m $m/bert-label
+stderr_has 'sesame: 2 of 4 texts are empty, first line 2'
+: >"$tmp/in"
 
 # a line without an end
 for command in 'text-classification -m tests/pipelines/bert-label -f' 'tokenize -m tests/pipelines/bert-label -f'; do

@@ -290,9 +290,11 @@ lines 1
 run 0 ner -m $m/bert-tag -a simple --json -q -f "$tmp/mega"
 lines 1
 printf 'bell \377\376 rings [MASK]\n' >"$tmp/in"
-run 0 fill-mask -m $m/bert-mask --json
+run 3 fill-mask -m $m/bert-mask --json
+stderr_has 'line 1: byte 6: invalid UTF-8'
+run 0 fill-mask -m $m/bert-mask --json --encoding utf-8-replace
 stdout_has '"token_str"'
-run 0 zero-shot-classification -m $m/bert-label -c a,b --json
+run 0 zero-shot-classification -m $m/bert-label -c a,b --json --encoding utf-8-replace
 "$build/json_valid" <"$tmp/out" >/dev/null 2>&1 && ok || bad 'invalid UTF-8 in, JSON out'
 printf '{"text": "a"}\n{"txt": "b"}\n{"text": 3}\n{"text": \n["c"]\n{"text": "d"}\n' >"$tmp/in"
 run 3 text-classification -m $m/bert-label --json --jsonl

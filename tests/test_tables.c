@@ -75,16 +75,17 @@ static void tsv(void)
               "! no column \"text\": a file without a header has columns 1 to 2");
     CHECK_STR(rows("x\tx\n", O(COLUMNS("x"))),
               "! two columns are named \"x\": select one by its number, 1 or 2");
-    CHECK_STR(rows("a\nb\n\xff\n", NULL),
-              "b\n! line 3, byte 1: invalid UTF-8 (iconv -f LATIN1 -t UTF-8 may help)");
+    CHECK_STR(
+        rows("a\nb\n\xff\n", NULL),
+        "b\n! line 3: byte 1: invalid UTF-8 (to convert: --encoding latin1, or iconv -f LATIN1 -t UTF-8)");
     CHECK_STR(rows("\xff\xfe"
                    "a",
                    NULL),
-              "! this file is UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)");
+              "! this file is UTF-16: convert it (--encoding utf-16)");
     CHECK_STR(rows("a\nlong long\n", O(.max_row = 5)), "! line 2: longer than 5 bytes");
     ses_err e = { 0 };
     CHECK_STR(drain(ses_records_from_text("a\nx\0y\n", 6, NULL, &e), &e),
-              "! line 2, byte 2: NUL: not a text file");
+              "! line 2: byte 2: NUL: not a text file, or UTF-16 (--encoding utf-16)");
 }
 
 static void csv(void)

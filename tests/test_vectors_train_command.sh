@@ -100,9 +100,15 @@ if [ -w /dev/full ]; then
     that 'full disk' '! train -q --overwrite --output /dev/full "$tmp/corpus" && [ -s "$tmp/err" ] && [ -c /dev/full ]'
 fi
 
-{ cat "$tmp/corpus"; head -c 10000000 /dev/zero | tr '\0' x; printf '\n\377\376 ok\nx\0y\n'; } >"$tmp/bad"
+{ cat "$tmp/corpus"; head -c 10000000 /dev/zero | tr '\0' x; printf '\n'; } >"$tmp/bad"
 that 'skipped words are reported, the rest is trained' 'train --dim 8 --output "$tmp/s" "$tmp/bad" && same a s &&
-    grep -q "3 words were skipped: 1 too long, 1 not valid UTF-8, 1 with a NUL byte; the first in line" "$tmp/err"'
+    grep -q "1 word is longer than 1000 bytes and was skipped; the first in line" "$tmp/err"'
+printf 'a b\ncaf\351 b a\n' >"$tmp/latin1"
+refuses 'latin1: line 2: byte 4: invalid UTF-8' --overwrite "$tmp/latin1"
+that 'Latin-1 is converted' 'train -q --overwrite --min-count 1 --dim 4 --encoding latin1 --output "$tmp/v1" "$tmp/latin1" &&
+    iconv -f LATIN1 -t UTF-8 "$tmp/latin1" >"$tmp/utf8" &&
+    train -q --min-count 1 --dim 4 --output "$tmp/v2" "$tmp/utf8" && cmp -s "$tmp/v1" "$tmp/v2" && grep -q "^café " "$tmp/v1"'
+refuses 'encoding does not apply to --exact' --exact word2vec --encoding latin1 "$tmp/latin1"
 
 # Ctrl-C: the checkpoint, then the bits of a run without interruption. A fast machine may finish first.
 that 'a run of some seconds' 'train -q --epochs 60 -t 2 --output "$tmp/whole" "$tmp/corpus"'

@@ -56,10 +56,6 @@ static void bad_words(void)
     ses_buf b = { 0 }, text = { 0 };
     size_t n = 10 << 20;
     char *big = malloc(n + 6);
-    CHECK_STR(words("a\nb\0c d\n\xff\xfe e\n", 13, SES_WORDS_BLANK, &s), "a|/d|/e|/");
-    CHECK(s.with_nul == 1 && s.not_utf8 == 1 && !s.too_long && s.first_line == 2);
-    CHECK(ses_words_skipped_text(&s, &text));
-    CHECK_STR(text.data, "2 words were skipped: 1 not valid UTF-8, 1 with a NUL byte; the first in line 2");
     CHECK(!ses_words_skipped_text(&(ses_words_skipped){ 0 }, &text));
     memset(big, 'x', n + 6);
     big[1] = ' ', big[n] = '\n';
@@ -67,6 +63,8 @@ static void bad_words(void)
         CHECK_STR(words(big, n + 6, (ses_words_rule)rule, &s), "x|/xxxxx|");
         CHECK(s.too_long == 1 && s.first_line == 1);
     }
+    CHECK(ses_words_skipped_text(&s, &text));
+    CHECK_STR(text.data, "1 word is longer than 1000 bytes and was skipped; the first in line 1");
     for (int i = 0; i < SES_WORD_MAX; i++) ses_buf_put(&b, 'y');
     CHECK(strlen(words(b.data, b.len, SES_WORDS_BLANK, &s)) == SES_WORD_MAX + 1 && !s.too_long);
     ses_buf_put(&b, 'y');

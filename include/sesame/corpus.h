@@ -7,6 +7,7 @@
 #ifndef SESAME_CORPUS_H
 #define SESAME_CORPUS_H
 
+#include "sesame/table.h"
 #include "sesame/tokenizer.h"
 
 SES_BEGIN_DECLS
@@ -99,6 +100,7 @@ typedef struct ses_corpus_options {
     /* Called regularly with the bytes read so far and in total; false stops the build. NULL: none. */
     bool (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;
+    ses_text_encoding encoding; /* the files have it; not for parts of files */
 } ses_corpus_options;
 
 /* Writes the corpus to `path`. Intermediate files are in the folder PATH.part. If that folder holds an

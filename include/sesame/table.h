@@ -1,7 +1,8 @@
 /* Readers of labeled text: rows of TSV, CSV and JSON-lines files, sentences of CoNLL columns, questions of
  * SQuAD.
  *
- * Files are UTF-8, with or without a byte order mark; lines end with LF or CRLF. Invalid input fails with
+ * Files are UTF-8, with or without a byte order mark, or have an encoding that the options name; lines end
+ * with LF or CRLF. Invalid input fails with
  * its line number. Rows and sentences are read one at a time: memory is that of the longest one.
  *
  *     ses_records_options o = { .columns = (const char *[]){ "sentence", "label" }, .n_columns = 2 };
@@ -19,6 +20,21 @@
 #include "sesame/json.h"
 
 SES_BEGIN_DECLS
+
+/* Encoding of a file; its text is converted to UTF-8. */
+typedef enum {
+    SES_ENCODING_UTF8,         /* invalid bytes and NULs are errors */
+    SES_ENCODING_UTF8_REPLACE, /* invalid bytes and NULs become U+FFFD */
+    SES_ENCODING_LATIN1,
+    SES_ENCODING_LATIN9,
+    SES_ENCODING_WINDOWS_1250,
+    SES_ENCODING_WINDOWS_1251,
+    SES_ENCODING_WINDOWS_1252,
+    SES_ENCODING_KOI8_R,
+    SES_ENCODING_UTF16, /* by its byte order mark; without one: little-endian */
+    SES_ENCODING_UTF16LE,
+    SES_ENCODING_UTF16BE
+} ses_text_encoding;
 
 /* ---- rows ---- */
 
@@ -46,6 +62,8 @@ typedef struct ses_records_options {
                                    for key b of object a. NULL: all */
     size_t n_columns;
     size_t max_row; /* maximum bytes of a row; 0: 64 MiB */
+    ses_text_encoding encoding;
+    bool keep_arrays; /* JSON lines: an array stays JSON text */
 } ses_records_options;
 
 typedef struct ses_records ses_records;
@@ -93,6 +111,7 @@ typedef struct ses_conll_options {
     bool conllu;         /* CoNLL-U: tab-separated; skips # lines, ranges (3-4) and empty nodes (8.1) */
     bool keep_documents; /* return -DOCSTART- lines as sentences too */
     size_t max_sentence; /* maximum bytes of a sentence; 0: 16 MiB */
+    ses_text_encoding encoding;
 } ses_conll_options;
 
 typedef struct ses_conll_sentence {

@@ -4,6 +4,8 @@
 #include "base/alloc.h"
 #include "base/thread_pool.h"
 #include "io/input_stream.h"
+#include "io/text_decoder.h"
+#include "io/text_reader.h"
 #include "line_limit.h"
 #include "standard_output.h"
 #include "text_operands.h"
@@ -29,6 +31,7 @@ typedef struct stream {
     int threads;
     int64_t lines; /* lines of this file written so far */
     ses_buf in;
+    ses_text_encoding encoding;
 } stream;
 
 static void work(void *ctx, int64_t i, void *scratch)
@@ -39,13 +42,17 @@ static void work(void *ctx, int64_t i, void *scratch)
     w->out.len = 0;
     w->lines = 0;
     w->failed = false;
+    size_t all = (size_t)(w->end - w->p), good = ses_text_good(w->p, all);
+    const char *bad = good < all ? w->p + good : NULL;
     while (w->p < w->end && !w->failed) {
         const char *lf = memchr(w->p, '\n', (size_t)(w->end - w->p));
         const char *stop = lf ? lf : w->end;
         size_t n = (size_t)(stop - w->p);
         if (lf && n && stop[-1] == '\r') n--;
         w->lines++;
-        w->failed = !s->fn(s->ctx, (int)i, w->p, n, &w->out, &w->e) || !ses_buf_ok(&w->out, &w->e);
+        w->failed = bad && bad < stop ? !ses_text_check(w->p, n, &w->e) : false;
+        w->failed =
+            w->failed || !s->fn(s->ctx, (int)i, w->p, n, &w->out, &w->e) || !ses_buf_ok(&w->out, &w->e);
         w->p = lf ? lf + 1 : w->end;
     }
 }
@@ -109,6 +116,11 @@ static bool run_file(stream *s, ses_input_stream *file, ses_err *e)
         size_t have = s->in.len; /* start of an incomplete line */
         ses_err broken = { 0 };  /* reported after the lines before it */
         if (!fill(s, file, have, &done, &broken)) done = false;
+        const char *format = s->lines || have ? NULL : ses_text_binary_format(s->in.data, s->in.len);
+        if (format && !broken.code) return ses_fail(e, SES_EFORMAT, "this input is %s", format);
+        if (!s->lines && !have && s->in.len >= 3 &&
+            !memcmp(s->in.data, "\xef\xbb\xbf", 3)) /* a byte order mark */
+            memmove(s->in.data, s->in.data + 3, s->in.len -= 3);
         size_t end = done ? s->in.len : last_line_end(s->in.data, have, s->in.len), rest = s->in.len - end;
         if (end && !run(s, s->in.data, s->in.data + end, e)) return false;
         if (broken.code) {
@@ -124,7 +136,7 @@ static bool run_file(stream *s, ses_input_stream *file, ses_err *e)
 
 static bool open_and_run(stream *s, const char *path, ses_err *e)
 {
-    ses_input_stream *file = ses_input_stream_open(path, e);
+    ses_input_stream *file = ses_input_stream_open_text(path, s->encoding, e);
     bool ok = file && run_file(s, file, e);
     ses_input_stream_free(file);
     if (!ok && !ses_stdout_is_cause(e)) ses_wrap(e, "%s", strcmp(path, "-") ? path : "standard input");
@@ -136,7 +148,8 @@ static bool run_text(stream *s, const char *text, ses_err *e)
 {
     ses_buf *out = &s->worker[0].out;
     out->len = 0;
-    if (!s->fn(s->ctx, 0, text, strlen(text), out, e) || !ses_buf_ok(out, e))
+    if (!ses_text_check(text, strlen(text), e) || !s->fn(s->ctx, 0, text, strlen(text), out, e) ||
+        !ses_buf_ok(out, e))
         return ses_wrap(e, "%s", ses_quoted_of(text, strlen(text)).s);
     return (!out->len || ses_stdout_write(out->data, out->len, e)) && ses_stdout_flush(e);
 }
@@ -156,9 +169,10 @@ static void end(stream *s)
     ses_buf_free(&s->in);
 }
 
-bool ses_map_lines(char *const *files, int threads, ses_line_fn *fn, void *ctx, ses_err *e)
+bool ses_map_lines(char *const *files, ses_text_encoding encoding, int threads, ses_line_fn *fn, void *ctx,
+                   ses_err *e)
 {
-    stream s = { .fn = fn, .ctx = ctx, .threads = threads };
+    stream s = { .fn = fn, .ctx = ctx, .threads = threads, .encoding = encoding };
     bool ok = start(&s, e);
     if (ok && !*files) ok = open_and_run(&s, "-", e);
     for (; ok && *files; files++) ok = open_and_run(&s, *files, e);
@@ -166,10 +180,11 @@ bool ses_map_lines(char *const *files, int threads, ses_line_fn *fn, void *ctx, 
     return ok;
 }
 
-bool ses_map_texts(const ses_call *c, const ses_opt_list *files, bool operands_are_files, int threads,
+bool ses_map_texts(const ses_call *c, const ses_text_files *t, bool operands_are_files, int threads,
                    ses_line_fn *fn, void *ctx, ses_err *e)
 {
-    stream s = { .fn = fn, .ctx = ctx, .threads = threads };
+    const ses_opt_list *files = &t->files;
+    stream s = { .fn = fn, .ctx = ctx, .threads = threads, .encoding = (ses_text_encoding)t->encoding };
     if (c->n_operands && files->n)
         return ses_fail(e, SES_EUSAGE, "arguments and --file are mutually exclusive");
     if (!ses_operands_check_stdin(c, e)) return false;

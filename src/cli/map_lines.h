@@ -8,24 +8,35 @@
 
 #include "base/str.h"
 #include "command.h"
+#include "io/text_decoder.h"
 
 /* Processes a line without its line end (LF or CRLF) and appends the result to out. false: stop; the
  * lines before it are written, and the error gets the file name and line number. */
 typedef bool ses_line_fn(void *ctx, int worker, const char *line, size_t n, ses_buf *out, ses_err *e);
 
 /* files ends with NULL; an empty list and "-" mean standard input. */
-bool ses_map_lines(char *const *files, int threads, ses_line_fn *fn, void *ctx, ses_err *e);
+bool ses_map_lines(char *const *files, ses_text_encoding encoding, int threads, ses_line_fn *fn, void *ctx,
+                   ses_err *e);
+
+/* Files of texts and their encoding, from options. */
+typedef struct ses_text_files {
+    ses_opt_list files;
+    int encoding; /* a ses_text_encoding */
+} ses_text_files;
 
 /* Maps fn over the texts of a command line, by the rule of cli/text_operands.h: the operands, or the lines of
  * `files`; if both are empty, standard input. operands_are_files: all operands are files. */
-bool ses_map_texts(const ses_call *c, const ses_opt_list *files, bool operands_are_files, int threads,
+bool ses_map_texts(const ses_call *c, const ses_text_files *files, bool operands_are_files, int threads,
                    ses_line_fn *fn, void *ctx, ses_err *e);
 
-/* The option -f FILE of commands that use ses_map_texts. */
-#define SES_OPT_TEXT_FILES(struct_, field)                                                       \
-    {                                                                                            \
-        .name = "file", .letter = 'f', .type = SES_OPT_LIST, .offset = offsetof(struct_, field), \
-        .value = "FILE", .help = "read texts from this file, one per line; -: standard input"    \
-    }
+/* The options -f FILE and --encoding of commands that use ses_map_texts; field: a ses_text_files. */
+#define SES_OPT_TEXT_FILES(struct_, field)                                    \
+    { .name = "file",                                                         \
+      .letter = 'f',                                                          \
+      .type = SES_OPT_LIST,                                                   \
+      .offset = offsetof(struct_, field.files),                               \
+      .value = "FILE",                                                        \
+      .help = "read texts from this file, one per line; -: standard input" }, \
+        SES_OPT_ENCODING(struct_, field.encoding)
 
 #endif

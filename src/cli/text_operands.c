@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "io/input_stream.h"
+#include "io/text_decoder.h"
 #include "line_limit.h"
 
 #include <string.h>
@@ -39,9 +40,9 @@ bool ses_operands_check_stdin(const ses_call *c, ses_err *e)
     return n < 2 || ses_fail(e, SES_EUSAGE, "'-' (standard input) is given %d times", n);
 }
 
-bool ses_read_stdin(ses_buf *text, ses_err *e)
+bool ses_read_stdin(ses_buf *text, ses_text_encoding encoding, ses_err *e)
 {
-    ses_input_stream *in = ses_input_stream_open("-", e);
+    ses_input_stream *in = ses_input_stream_open_text("-", encoding, e);
     size_t got = 1, start = text->len;
     bool ok = in != NULL;
     while (ok && got) {
@@ -52,5 +53,6 @@ bool ses_read_stdin(ses_buf *text, ses_err *e)
             ok = ses_fail(e, SES_EARG, "longer than %d MiB", SES_MAX_LINE >> 20);
     }
     ses_input_stream_free(in);
+    ok = ok && (text->len == start || ses_text_check_lines(text->data + start, text->len - start, 1, e));
     return ok || ses_wrap(e, "standard input");
 }

@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "command.h"
+#include "sesame/table.h"
 
 bool ses_operand_is_stdin(const char *operand);
 
@@ -21,6 +22,6 @@ bool ses_operands_require_files(const ses_call *c, int first, const char *advice
 bool ses_operands_check_stdin(const ses_call *c, ses_err *e);
 
 /* Appends standard input, decompressed, at most SES_MAX_LINE bytes (cli/line_limit.h). */
-bool ses_read_stdin(ses_buf *text, ses_err *e);
+bool ses_read_stdin(ses_buf *text, ses_text_encoding encoding, ses_err *e);
 
 #endif

@@ -101,6 +101,7 @@ static bool open_texts(build *b, size_t file, const char *path, bool json, ses_e
         return false;
     if (b->w.at.offset < begin) b->w.at.offset = begin;
     b->texts.limit = end;
+    b->texts.encoding = b->o->encoding;
     return ses_texts_open(&b->texts, path, json, b->w.at.offset, b->w.at.line, e);
 }
 
@@ -146,6 +147,7 @@ static char *settings_of(build *b, ses_err *e)
     ses_json_put_bool(w, o->split_sentences);
     ses_json_put_bool(w, o->keep_duplicates);
     ses_json_put_bool(w, o->newline_tokens);
+    if (o->encoding) ses_json_put_int(w, o->encoding);
     ses_json_put_real(w, o->held_out_fraction);
     for (size_t i = 0; b->range && i < o->n_files; i++) {
         ses_json_put_uint(w, b->range[i].begin);
@@ -183,6 +185,8 @@ static bool prepare(build *b, ses_err *e)
     h->vocab = (uint64_t)vocab;
     h->id_bytes = vocab <= 65536 ? 2 : 4;
     h->held_out_fraction = o->held_out_fraction;
+    if (o->encoding && b->range)
+        return ses_fail(e, SES_EARG, "an encoding converts whole files: expected UTF-8 for parts of files");
     if (o->label) snprintf(h->label, sizeof h->label, "%s", o->label);
     if (!(o->held_out_fraction >= 0 && o->held_out_fraction < 1))
         return ses_fail(e, SES_EARG, "held-out fraction %g, expected at least 0 and below 1",

@@ -8,7 +8,7 @@
 bool ses_texts_open(ses_texts *t, const char *path, bool lines, uint64_t offset, uint64_t line, ses_err *e)
 {
     t->lines = lines;
-    t->in = ses_input_stream_open(path, e);
+    t->in = ses_input_stream_open_text(path, t->encoding, e);
     if (!t->in || !ses_input_stream_skip(t->in, offset, e)) return false;
     t->offset = ses_input_stream_offset(t->in);
     if (t->offset < offset)
@@ -23,7 +23,7 @@ void ses_texts_free(ses_texts *t)
     ses_input_stream_free(t->in);
     ses_buf_free(&t->buf);
     ses_free(t->doc);
-    *t = (ses_texts){ 0 };
+    *t = (ses_texts){ .encoding = t->encoding };
 }
 
 static bool fill(ses_texts *t, size_t want, ses_err *e)

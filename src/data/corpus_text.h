@@ -20,11 +20,12 @@ typedef struct ses_text_document {
 
 typedef struct ses_texts {
     ses_input_stream *in;
-    bool lines;      /* JSON lines: every line is a document */
-    bool end;        /* the input has ended */
-    uint64_t offset; /* bytes returned so far, with the text between documents */
-    uint64_t line;   /* lines in these bytes */
-    uint64_t limit;  /* set before the open: the input ends at this byte; 0: at the end of the file */
+    ses_text_encoding encoding; /* set before the open */
+    bool lines;                 /* JSON lines: every line is a document */
+    bool end;                   /* the input has ended */
+    uint64_t offset;            /* bytes returned so far, with the text between documents */
+    uint64_t line;              /* lines in these bytes */
+    uint64_t limit; /* set before the open: the input ends at this byte; 0: at the end of the file */
     ses_buf buf;
     size_t used; /* bytes of buf returned by the last call */
     ses_text_document *doc;

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "base/unicode/utf8.h"
+#include "io/text_decoder.h"
 #include "sesame/json.h"
 
 #include <string.h>
@@ -65,7 +65,6 @@ static bool add_line(ses_corpus_worker *w, stored *at, const char *p, size_t n, 
     static const ses_hash_key key = { 0x736573616d65, 4 };
     uint64_t pair[2] = { at->text.hash, ses_hash(key, p, n) };
     at->text.hash = ses_hash(key, pair, sizeof pair);
-    at->text.bad_lines += ses_utf8_valid(p, n) < n;
     while (n) {
         size_t end = w->o->split_sentences ? ses_sentence_end(p, n) : n;
         const char *text = p;
@@ -121,6 +120,7 @@ static bool add_json_document(ses_corpus_worker *w, stored *at, const ses_text_d
 static bool add_document(ses_corpus_worker *w, const ses_text_document *d, ses_err *e)
 {
     stored at = { .token = w->id.len / sizeof(int32_t), .sentence = w->sentence.len / sizeof(uint32_t) };
+    if (!w->json && !ses_text_check_lines(d->p, d->n, d->line, e)) return false;
     bool ok = w->json ? add_json_document(w, &at, d, e) : add_lines(w, &at, d->p, d->n, e);
     if (!ok) return ses_wrap(e, "line %llu", (unsigned long long)d->line);
     at.text.continues = d->continues;

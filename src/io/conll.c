@@ -73,11 +73,25 @@ static bool add_token(ses_conll *c, const ses_string *f, size_t n, ses_err *e)
     return ses_buf_ok(&c->bytes, e);
 }
 
+/* Whether a line begins with a JSON object or an array of objects, as {"text": ... A token may be a brace. */
+static bool is_json(const char *s, size_t n)
+{
+    size_t i = 0;
+    bool brace = false;
+    for (; i < n && (s[i] == '[' || s[i] == '{' || is_blank(s[i])); i++) brace |= s[i] == '{';
+    return brace && i < n && (s[i] == '"' || s[i] == '\'') && memchr(s + i, ':', n - i);
+}
+
 /* Reads one line: a token, a comment or a document mark. */
 static bool read_line(ses_conll *c, const char *s, size_t n, ses_err *e)
 {
     ses_string f[MAX_COLUMNS];
     if (c->conllu && *s == '#') return true;
+    if (is_json(s, n))
+        return ses_fail(
+            e, SES_EFORMAT,
+            "JSON, expected CoNLL columns: a line for each token with its tag, an empty line after "
+            "each sentence");
     size_t count = split_columns(c, s, n, f);
     if (!count) return true;
     if (count == MAX_COLUMNS) return ses_fail(e, SES_EFORMAT, "%d columns or more", (int)MAX_COLUMNS);
@@ -133,6 +147,7 @@ static ses_conll *make(const ses_conll_options *o, ses_err *e)
     if (!c) return NULL;
     if (!o) o = &none;
     c->conllu = o->conllu;
+    c->lines.encoding = o->encoding;
     c->keep_documents = o->keep_documents;
     c->max = o->max_sentence ? o->max_sentence : MAX_SENTENCE;
     c->n_want = o->columns ? o->n_columns : SES_LEN(ends);

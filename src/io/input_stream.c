@@ -3,6 +3,7 @@
 #include "input_stream.h"
 
 #include "base/alloc.h"
+#include "text_decoder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,6 +54,11 @@ struct ses_input_stream {
     uint64_t given;    /* decompressed bytes */
     uint64_t size;     /* when it was opened; 0: not a regular file */
     bool end, between; /* end of the file; between two streams */
+    ses_text_decoder to_utf8;
+    ses_buf text; /* converted, if the encoding is not UTF-8 */
+    size_t text_at;
+    bool text_ended;
+    ses_err broken; /* reported after the text before it */
 };
 
 /* ---- gzip ---- */
@@ -266,8 +272,16 @@ void ses_input_stream_free(ses_input_stream *p)
     if (!p) return;
     if (p->decoder) p->format->close(p->decoder);
     if (p->fd > STDIN_FILENO) close(p->fd);
+    ses_buf_free(&p->text);
     ses_free(p->buf);
     ses_free(p);
+}
+
+ses_input_stream *ses_input_stream_open_text(const char *path, ses_text_encoding encoding, ses_err *e)
+{
+    ses_input_stream *p = ses_input_stream_open(path, e);
+    if (p) p->to_utf8.encoding = encoding;
+    return p;
 }
 
 static bool decompress(ses_input_stream *p, void *buf, size_t n, size_t *got, ses_err *e)
@@ -306,10 +320,43 @@ static bool copy(ses_input_stream *p, void *buf, size_t n, size_t *got, ses_err 
     return true;
 }
 
+/* Converts more input, unless there is converted text. */
+static bool convert(ses_input_stream *p, ses_err *e)
+{
+    enum { PIECE = 1 << 16 };
+    if (p->text_at == p->text.len && p->broken.code) return *e = p->broken, false;
+    while (p->text_at == p->text.len && !p->text_ended) {
+        unsigned char *piece = ses_alloc(PIECE, e);
+        size_t got = 0;
+        p->text.len = p->text_at = 0;
+        bool ok = piece && (p->format ? decompress : copy)(p, piece, PIECE, &got, e);
+        if (ok && !ses_text_decode(&p->to_utf8, piece, got, !got, &p->text, &p->broken))
+            ok = p->text.len > 0 || (*e = p->broken, false);
+        p->text_ended = got == 0;
+        ses_free(piece);
+        if (!ok) return false;
+    }
+    return true;
+}
+
+static bool read_converted(ses_input_stream *p, void *buf, size_t n, size_t *got, ses_err *e)
+{
+    if (!convert(p, e)) return false;
+    size_t left = p->text.len - p->text_at;
+    *got = n < left ? n : left;
+    if (*got) memcpy(buf, p->text.data + p->text_at, *got);
+    p->text_at += *got;
+    return true;
+}
+
 bool ses_input_stream_read(ses_input_stream *p, void *buf, size_t n, size_t *got, ses_err *e)
 {
+    bool (*read)(ses_input_stream *, void *, size_t, size_t *, ses_err *) = p->to_utf8.encoding
+                                                                                ? read_converted
+                                                                            : p->format ? decompress
+                                                                                        : copy;
     *got = 0;
-    if (n && !(p->format ? decompress : copy)(p, buf, n, got, e)) return false;
+    if (n && !read(p, buf, n, got, e)) return false;
     p->given += *got;
     return true;
 }
@@ -337,7 +384,7 @@ static bool read_up_to(ses_input_stream *p, uint64_t to, uint64_t *lines, ses_er
 
 bool ses_input_stream_skip(ses_input_stream *p, uint64_t to, ses_err *e)
 {
-    bool seeks = !p->format && p->size && to > p->given + p->w.n_in;
+    bool seeks = !p->format && !p->to_utf8.encoding && p->size && to > p->given + p->w.n_in;
     if (!seeks) return read_up_to(p, to, NULL, e);
     if (to > p->size) to = p->size;
     uint64_t step = to - p->given - p->w.n_in;
@@ -388,7 +435,8 @@ bool ses_input_count_lines(const char *path, uint64_t n, uint64_t *lines, ses_er
 bool ses_input_stream_ready(const ses_input_stream *p)
 {
     struct pollfd f = { .fd = p->fd, .events = POLLIN };
-    return p->w.n_in || p->end || (poll(&f, 1, 0) == 1 && (f.revents & POLLIN));
+    return p->w.n_in || p->end || p->text_at < p->text.len || p->broken.code ||
+           (poll(&f, 1, 0) == 1 && (f.revents & POLLIN));
 }
 
 uint64_t ses_input_stream_offset(const ses_input_stream *p) { return p->given; }

@@ -4,11 +4,13 @@
 #ifndef SES_IO_INPUT_STREAM_H
 #define SES_IO_INPUT_STREAM_H
 
-#include "sesame/err.h"
+#include "sesame/table.h"
 
 typedef struct ses_input_stream ses_input_stream;
 
 ses_input_stream *ses_input_stream_open(const char *path, ses_err *e); /* "-": standard input */
+/* The same, converted to UTF-8. UTF-8 itself is not checked: see io/text_decoder.h. */
+ses_input_stream *ses_input_stream_open_text(const char *path, ses_text_encoding encoding, ses_err *e);
 void ses_input_stream_free(ses_input_stream *p);
 
 /* Reads at most n bytes; *got 0: end of input. A truncated compressed file is an error. */

@@ -19,7 +19,8 @@ struct ses_records {
     ses_text_reader lines;
     ses_table_format format;
     char delimiter;
-    bool quotes, ragged, header;
+    bool quotes, ragged, header, keep_arrays;
+    bool row_failed; /* the last error is about the fields of a row */
     size_t max_row;
 
     char **want; /* requested columns; NULL: all */
@@ -247,6 +248,7 @@ static bool begin(ses_records *r, ses_err *e)
 
 static bool select_fields(ses_records *r, ses_err *e)
 {
+    r->row_failed = true;
     if (!r->ragged && r->n != r->expected) {
         ses_fail(e, SES_EFORMAT, "%zu field%s, the %s has %zu%s", r->n, r->n == 1 ? "" : "s",
                  r->header ? "header" : "first row", r->expected,
@@ -261,6 +263,7 @@ static bool select_fields(ses_records *r, ses_err *e)
         }
         r->out[k] = (ses_string){ r->bytes.data + r->field[c].begin, r->field[c].n };
     }
+    r->row_failed = false;
     return true;
 }
 
@@ -393,6 +396,7 @@ static bool next_json(ses_records *r, bool *found, ses_err *e)
     r->doc = NULL;
     r->json_text = (ses_string){ s, n };
     if (!s) return true;
+    r->row_failed = true; /* until the fields are known */
     r->doc = ses_json_parse_line(s, n, e);
     if (!r->doc) return at_line(r, e);
     const ses_json *root = ses_json_root(r->doc);
@@ -406,7 +410,9 @@ static bool next_json(ses_records *r, bool *found, ses_err *e)
         const ses_json *v = lookup(root, r->want[k]);
         size_t from = r->bytes.len;
         if (!v) return fail_no_key(r, root, r->want[k], e);
-        if (!(r->all_keys && is_nested(v) ? put_nested(r, v, e) : put_json(r, v, 0, e))) {
+        bool as_json =
+            (r->all_keys && is_nested(v)) || (r->keep_arrays && ses_json_type_of(v) == SES_JSON_ARRAY);
+        if (!(as_json ? put_nested(r, v, e) : put_json(r, v, 0, e))) {
             ses_wrap(e, "field \"%s\"", ses_quoted_of(r->want[k], strlen(r->want[k])).s);
             return at_line(r, e);
         }
@@ -414,6 +420,7 @@ static bool next_json(ses_records *r, bool *found, ses_err *e)
     }
     for (size_t k = 0; k < r->n; k++)
         r->out[k] = (ses_string){ r->bytes.data + r->field[k].begin, r->field[k].n };
+    r->row_failed = false;
     return true;
 }
 
@@ -487,6 +494,8 @@ static ses_records *make(const char *path, const ses_records_options *o, ses_err
     r->format = o->format ? o->format : format_of(path);
     r->delimiter = o->delimiter ? o->delimiter : r->format == SES_TABLE_CSV ? ',' : '\t';
     r->quotes = o->quotes == SES_QUOTES_ON || (o->quotes == SES_QUOTES_AUTO && r->format == SES_TABLE_CSV);
+    r->lines.encoding = o->encoding;
+    r->keep_arrays = o->keep_arrays;
     r->ragged = o->ragged;
     r->header = !o->no_header;
     r->max_row = o->max_row ? o->max_row : MAX_ROW;
@@ -549,6 +558,7 @@ bool ses_records_next(ses_records *r, const ses_string **row, ses_err *e)
 {
     bool found = true, json = r->format == SES_TABLE_JSONL;
     *row = NULL;
+    r->row_failed = false;
     if (r->pending)
         r->pending = false;
     else if (!(json ? next_json(r, &found, e) : read_row(r, &found, e)))
@@ -559,6 +569,7 @@ bool ses_records_next(ses_records *r, const ses_string **row, ses_err *e)
     return true;
 }
 
+bool ses_records_row_failed(const ses_records *r) { return r->row_failed; }
 size_t ses_records_field_count(const ses_records *r) { return r->n_out; }
 /* Counting the skipped lines later does not change the reader for its caller. */
 uint64_t ses_records_line(const ses_records *r) { return count_line((ses_records *)r); }

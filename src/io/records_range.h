@@ -12,5 +12,8 @@ bool ses_records_set_range(ses_records *r, const char *path, uint64_t begin, uin
 uint64_t ses_records_offset(const ses_records *r);
 /* Line number of the last row, less the lines that were skipped, until ses_records_line counts them. */
 uint64_t ses_records_line_read(const ses_records *r);
+/* Whether the last call of ses_records_next failed because of the fields of a row: the next call reads the
+ * row after it. */
+bool ses_records_row_failed(const ses_records *r);
 
 #endif

@@ -2,7 +2,7 @@
 #include "text_reader.h"
 
 #include "base/alloc.h"
-#include "base/unicode/utf8.h"
+#include "text_decoder.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ enum { CHUNK = 1 << 16 };
 bool ses_text_reader_open(ses_text_reader *l, const char *path, size_t max, ses_err *e)
 {
     l->max = max;
-    l->in = ses_input_stream_open(path, e);
+    l->in = ses_input_stream_open_text(path, l->encoding, e);
     return l->in != NULL;
 }
 
@@ -57,8 +57,8 @@ const char *ses_text_binary_format(const char *s, size_t n)
         size_t n;
         const char *what;
         /* A table may begin with a cell PAR1, a gene: in Parquet a Thrift field of type i32 follows. */
-    } kind[] = { { "\xff\xfe", 2, "UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)" },
-                 { "\xfe\xff", 2, "UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)" },
+    } kind[] = { { "\xff\xfe", 2, "UTF-16: convert it (--encoding utf-16)" },
+                 { "\xfe\xff", 2, "UTF-16: convert it (--encoding utf-16)" },
                  { "BZh91AY&SY", 10, "compressed: unpack it first (bzip2 -dc)" },
                  { "PK\3\4", 4, "a zip archive, or a spreadsheet: save it as text" },
                  { "PAR1\x15", 5, "Parquet: save it as CSV or JSON lines" } };
@@ -71,16 +71,7 @@ static bool check(ses_text_reader *l, const char *s, size_t n, ses_err *e)
 {
     const char *what = l->offset == 0 ? ses_text_binary_format(s, n) : NULL;
     if (what) return ses_fail(e, SES_EFORMAT, "this file is %s", what);
-    size_t good = ses_utf8_valid(s, n);
-    if (good < n)
-        return ses_fail(e, SES_EFORMAT,
-                        "line %llu, byte %zu: invalid UTF-8 (iconv -f LATIN1 -t UTF-8 may help)",
-                        (unsigned long long)ses_text_reader_line(l), good + 1);
-    const char *nul = n ? memchr(s, 0, n) : NULL;
-    if (nul)
-        return ses_fail(e, SES_EFORMAT, "line %llu, byte %zu: NUL: not a text file",
-                        (unsigned long long)ses_text_reader_line(l), (size_t)(nul - s) + 1);
-    return true;
+    return ses_text_good(s, n) == n || ses_text_check_lines(s, n, ses_text_reader_line(l), e);
 }
 
 /* Drops n of the unread bytes. */

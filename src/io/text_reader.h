@@ -11,15 +11,16 @@ typedef struct ses_text_reader {
     const char *at;       /* unread bytes, of memory or of buf */
     size_t left, next;    /* bytes at `at`; how many of them the last line took */
     ses_buf buf;
-    size_t max;      /* maximum bytes of a line */
-    bool done;       /* the input has ended */
-    uint64_t line;   /* number of the last line, from 1; after a skip: see ses_text_reader_line */
-    uint64_t offset; /* decompressed bytes before `at` */
-    char *skipped;   /* the path, if lines were skipped that are not counted */
+    size_t max;                 /* maximum bytes of a line */
+    ses_text_encoding encoding; /* set before the open */
+    bool done;                  /* the input has ended */
+    uint64_t line;              /* number of the last line, from 1; after a skip: see ses_text_reader_line */
+    uint64_t offset;            /* decompressed bytes before `at` */
+    char *skipped;              /* the path, if lines were skipped that are not counted */
     uint64_t skipped_to, lines_before_skip;
 } ses_text_reader;
 
-/* *l must be zeroed. Free it even if the open fails. "-" is standard input. */
+/* *l must be zeroed, except for the encoding. Free it even if the open fails. "-" is standard input. */
 bool ses_text_reader_open(ses_text_reader *l, const char *path, size_t max, ses_err *e);
 /* Reads from memory, which is borrowed. */
 void ses_text_reader_from_text(ses_text_reader *l, const char *text, size_t n, size_t max);

@@ -46,7 +46,7 @@ static bool put(sink *k, int32_t id, ses_err *e)
 
 static bool read_file(sink *k, const char *path, ses_err *e)
 {
-    ses_word_reader r = { 0 };
+    ses_word_reader r = { .encoding = k->o->encoding };
     ses_word_corpus *c = k->c;
     bool ok = ses_word_reader_open(&r, path, k->o->rule, e), words = false;
     const char *s = "";
@@ -68,8 +68,6 @@ static bool read_file(sink *k, const char *path, ses_err *e)
     const ses_words_skipped *skipped = &r.skipped;
     if (!c->skipped.first_line) c->skipped.first_line = skipped->first_line;
     c->skipped.too_long += skipped->too_long;
-    c->skipped.not_utf8 += skipped->not_utf8;
-    c->skipped.with_nul += skipped->with_nul;
     ses_word_reader_free(&r);
     return ok || ses_wrap(e, "%s", path);
 }
@@ -136,20 +134,9 @@ void ses_word_corpus_free(ses_word_corpus *c)
 
 bool ses_words_skipped_text(const ses_words_skipped *s, ses_buf *out)
 {
-    const struct {
-        int64_t n;
-        const char *what;
-    } list[] = { { s->too_long, "too long" },
-                 { s->not_utf8, "not valid UTF-8" },
-                 { s->with_nul, "with a NUL byte" } };
-    int64_t all = s->too_long + s->not_utf8 + s->with_nul;
-    if (!all) return false;
-    ses_buf_appendf(out, "%" PRId64 " word%s skipped", all, all == 1 ? " was" : "s were");
-    const char *before = ": ";
-    for (size_t i = 0; i < SES_LEN(list); i++) {
-        if (!list[i].n) continue;
-        ses_buf_appendf(out, "%s%" PRId64 " %s", before, list[i].n, list[i].what);
-        before = ", ";
-    }
-    return ses_buf_appendf(out, "; the first in line %" PRIu64, s->first_line);
+    if (!s->too_long) return false;
+    return ses_buf_appendf(
+        out, "%" PRId64 " word%s longer than %d bytes and %s skipped; the first in line %" PRIu64,
+        s->too_long, s->too_long == 1 ? " is" : "s are", (int)SES_WORD_MAX, s->too_long == 1 ? "was" : "were",
+        s->first_line);
 }

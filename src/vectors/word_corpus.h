@@ -20,6 +20,7 @@ typedef struct ses_word_corpus_options {
     size_t max_words;   /* size of the vocabulary; 0: no limit */
     size_t max_memory;  /* bytes of ids that are kept in memory; 0: SES_CORPUS_MEMORY */
     const char *beside; /* the temporary file is created in the folder of this path; NULL: in memory always */
+    ses_text_encoding encoding;
     /* Called about every million words with the words so far; false: stop. NULL: none. */
     bool (*progress)(void *ctx, int64_t words);
     void *ctx;

@@ -4,8 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/unicode/lowercase.h"
-#include "base/unicode/utf8.h"
 #include "io/table_text.h"
+#include "io/text_decoder.h"
 
 #include <errno.h>
 #include <string.h>
@@ -45,7 +45,7 @@ bool ses_word_reader_open(ses_word_reader *r, const char *path, ses_words_rule r
 {
     r->rule = rule;
     if (!refuse_table(path, e)) return false;
-    r->in = ses_input_stream_open(path, e);
+    r->in = ses_input_stream_open_text(path, r->encoding, e);
     return r->in && (r->buffer = ses_alloc(BUFFER, e));
 }
 
@@ -64,17 +64,27 @@ static bool fill(ses_word_reader *r, size_t from, ses_err *e)
     if (r->end > from) memmove(r->buffer, r->buffer + from, r->end - from);
     r->end -= from;
     r->at -= from;
+    r->line_start -= (int64_t)from;
     if (!ses_input_stream_read(r->in, r->buffer + r->end, BUFFER - r->end, &got, e)) return false;
     r->end += got;
     r->ended = got == 0;
     return true;
 }
 
-static void skip(ses_word_reader *r, int64_t *count)
+static void skip(ses_word_reader *r)
 {
-    ses_words_skipped *s = &r->skipped;
-    if (!s->too_long && !s->not_utf8 && !s->with_nul) s->first_line = r->line + 1;
-    ++*count;
+    if (!r->skipped.too_long++) r->skipped.first_line = r->line + 1;
+}
+
+/* The line so far, for its check; the word at `start` has an invalid byte or a NUL. */
+static bool fail_word(const ses_word_reader *r, size_t start, size_t len, ses_err *e)
+{
+    uint64_t before = (uint64_t)((int64_t)start - r->line_start); /* bytes of the line before the word */
+    size_t good = ses_text_good(r->buffer + start, len);
+    ses_err what = { 0 };
+    ses_text_check(r->buffer + start + good, len - good, &what);
+    return ses_fail(e, SES_EFORMAT, "line %llu: byte %llu: %s", (unsigned long long)r->line + 1,
+                    (unsigned long long)(before + good + 1), strchr(what.msg, ':') + 2);
 }
 
 /* Finds the next bytes between blanks. *n 0: a line end; *s NULL: the end of the text. */
@@ -89,19 +99,21 @@ static bool next_raw(ses_word_reader *r, const char **s, size_t *n, ses_err *e)
         while (r->at < r->end && (kind = kind_of(r->buffer[r->at])) != BLANK && kind != LINE_END)
             seen |= 1u << kind, r->at++;
         if (r->at == r->end && !r->ended) {
-            if (r->at - start > max) too_long = true, start = r->at; /* drops the bytes so far */
+            if (r->at - start > max) { /* drops the characters so far */
+                size_t len = r->at - start, good = ses_text_good(r->buffer + start, len);
+                if (len - good > 3) return fail_word(r, start, len, e);
+                too_long = true, start += good;
+            }
             if (!fill(r, start, e)) return false;
             start = 0;
             continue;
         }
         size_t len = r->at - start;
         too_long |= len > max;
+        bool odd = seen & (1u << NUL_BYTE | 1u << HIGH);
+        if (odd && ses_text_good(r->buffer + start, len) != len) return fail_word(r, start, len, e);
         if (too_long) {
-            skip(r, &r->skipped.too_long);
-        } else if (seen & 1u << NUL_BYTE) {
-            skip(r, &r->skipped.with_nul);
-        } else if (seen & 1u << HIGH && ses_utf8_valid(r->buffer + start, len) != len) {
-            skip(r, &r->skipped.not_utf8);
+            skip(r);
         } else if (len) {
             *s = r->buffer + start;
             *n = len;
@@ -112,7 +124,7 @@ static bool next_raw(ses_word_reader *r, const char **s, size_t *n, ses_err *e)
         start = r->at;
         seen = 0;
         too_long = false;
-        if (kind == LINE_END) return r->line++, *s = "", true;
+        if (kind == LINE_END) return r->line++, r->line_start = (int64_t)r->at, *s = "", true;
     }
 }
 
@@ -134,7 +146,7 @@ bool ses_word_reader_next(ses_word_reader *r, const char **s, size_t *n, ses_err
     for (;;) {
         while ((*n = next_piece(r, s))) {
             if (*n <= SES_WORD_MAX) return true;
-            skip(r, &r->skipped.too_long);
+            skip(r);
         }
         if (!next_raw(r, s, n, e)) return false;
         r->pieces.len = r->next_piece = 0;

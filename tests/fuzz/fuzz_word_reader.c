@@ -1,7 +1,8 @@
 /* Words of a text: bounds of the words, counts of lines, and, if no word was skipped, the words of the
- * splitter. The first byte selects the rule. */
+ * splitter. Bytes other than text are an error with their location. The first byte selects the rule. */
 #define _DEFAULT_SOURCE
 #include "fuzz_folder.h"
+#include "io/text_decoder.h"
 #include "vectors/word_reader.h"
 
 static size_t lines_of(const char *s, size_t n)
@@ -12,15 +13,14 @@ static size_t lines_of(const char *s, size_t n)
 }
 
 /* The words of the reader, a blank after each. */
-static void read_words(const char *path, ses_words_rule rule, ses_buf *out, ses_word_reader *r)
+static bool read_words(const char *path, ses_words_rule rule, ses_buf *out, ses_word_reader *r, ses_err *e)
 {
-    ses_err e = { 0 };
     const char *s;
     size_t n;
-    MUST(ses_word_reader_open(r, path, rule, &e));
+    MUST(ses_word_reader_open(r, path, rule, e));
     for (;;) {
-        MUST(ses_word_reader_next(r, &s, &n, &e));
-        if (!s) break;
+        if (!ses_word_reader_next(r, &s, &n, e)) return false;
+        if (!s) return true;
         MUST(n <= SES_WORD_MAX && !(n && memchr(s, ' ', n)) && !(n && memchr(s, '\n', n)) &&
              !memchr(s, 0, n));
         ses_buf_append(out, s, n);
@@ -43,9 +43,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     fuzz_folder(dir);
     snprintf(path, sizeof path, "%s/text", dir);
     fuzz_file(path, s, n);
-    read_words(path, rule, &text, &r);
-    MUST(r.line == lines_of(s, n));
-    if (!r.skipped.too_long && !r.skipped.not_utf8 && !r.skipped.with_nul) {
+    bool ok = read_words(path, rule, &text, &r, &e);
+    ses_err want = { 0 };
+    MUST(ok == ses_text_check_lines(s, n, 1, &want) && !strcmp(e.msg, want.msg));
+    MUST(!ok || r.line == lines_of(s, n));
+    if (ok && !r.skipped.too_long) {
         MUST(ses_words_split(&words, (ses_string){ s, n }, rule, &e));
         MUST(text.len == words.text.len + (words.n > 0));
         MUST(!words.n || !memcmp(text.data, words.text.data, words.text.len));

@@ -5,6 +5,7 @@
 #include "cli/shard/shard_plan.h"
 #include "cli/train/corpus_shards.h"
 #include "cli/train/train_monitor.h"
+#include "io/text_decoder.h"
 #include "text/tokenizer_config.h"
 
 #include "base/number.h"
@@ -15,7 +16,7 @@
 
 typedef struct args {
     const char *tokenizer, *output, *field, *held_out, *label, *shard;
-    int format; /* ses_corpus_format */
+    int format, encoding; /* ses_corpus_format, ses_text_encoding */
     bool split, keep, line_ends, restart, overwrite, json;
     int64_t threads;
 } args;
@@ -45,6 +46,7 @@ static const ses_opt opt[] = {
       .def = "text",
       .value = "NAME",
       .help = "JSON lines: key of the text" },
+    SES_OPT_ENCODING(args, encoding),
     { .name = "split-sentences",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, split),
@@ -140,6 +142,7 @@ static bool build(ses_call *c, const args *a, ses_err *e)
                              .n_files = c->n_operands > 1 ? (size_t)c->n_operands - 1 : 1,
                              .format = (ses_corpus_format)a->format,
                              .field = a->field,
+                             .encoding = (ses_text_encoding)a->encoding,
                              .split_sentences = a->split,
                              .keep_duplicates = a->keep,
                              .newline_tokens = a->line_ends,

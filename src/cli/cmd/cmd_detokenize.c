@@ -9,7 +9,7 @@
 
 typedef struct args {
     const char *model;
-    ses_opt_list files;
+    ses_text_files files;
     bool json, keep_special, clean_up;
 } args;
 

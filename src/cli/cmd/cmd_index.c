@@ -51,6 +51,9 @@ static bool run(ses_call *c, ses_err *e)
     const ses_text_index_args *a = c->args;
     ses_text_index t = { 0 };
     bool complete = false, ok;
+    if (a->shard && a->encoding)
+        return ses_fail(e, SES_EUSAGE,
+                        "--shard divides the file by bytes: convert it to UTF-8 first, without --encoding");
     if (a->merge && a->shard) return ses_fail(e, SES_EUSAGE, "--merge and --shard exclude each other");
     if (c->n_operands > 1 && !a->merge)
         return ses_fail(e, SES_EUSAGE, "expected one FILE, not %d", c->n_operands);

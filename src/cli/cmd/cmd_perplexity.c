@@ -5,6 +5,7 @@
 #include "cli/text_operands.h"
 #include "cli/ui/show_values.h"
 #include "io/input_stream.h"
+#include "io/text_decoder.h"
 #include "metric/word_ids.h"
 #include "task/scoring_args.h"
 
@@ -20,6 +21,7 @@ typedef struct args {
     const char *model;
     ses_opt_list texts, files;
     int64_t stride, window;
+    int encoding;
     bool lines, tokens, start;
 } args;
 
@@ -38,6 +40,7 @@ static const ses_opt opt[] = {
       .value = "FILE",
       .help = "compute the perplexity of this file, or with --lines of each of its lines; -: standard "
               "input" },
+    SES_OPT_ENCODING(args, encoding),
     { .name = "text",
       .type = SES_OPT_LIST,
       .offset = offsetof(args, texts),
@@ -142,9 +145,9 @@ static bool score_text(perplexity_job *j, const char *name, const char *text, si
 }
 
 /* Reads a file or standard input completely. */
-static bool read_whole(const char *path, ses_buf *text, ses_err *e)
+static bool read_whole(const char *path, ses_text_encoding encoding, ses_buf *text, ses_err *e)
 {
-    ses_input_stream *in = ses_input_stream_open(path, e);
+    ses_input_stream *in = ses_input_stream_open_text(path, encoding, e);
     size_t got = 1;
     bool ok = in != NULL;
     while (ok && got) {
@@ -155,6 +158,7 @@ static bool read_whole(const char *path, ses_buf *text, ses_err *e)
             ok = ses_fail(e, SES_EFORMAT, "longer than the maximum of %d bytes", TEXT_MAX);
     }
     ses_input_stream_free(in);
+    ok = ok && (!text->len || ses_text_check_lines(text->data, text->len, 1, e));
     return ok || ses_wrap(e, "%s", path);
 }
 
@@ -175,7 +179,7 @@ static bool score_lines(perplexity_job *j, const char *path, const ses_buf *text
 static bool score_file(perplexity_job *j, const char *path, ses_err *e)
 {
     ses_buf text = { 0 };
-    bool ok = read_whole(path, &text, e) &&
+    bool ok = read_whole(path, (ses_text_encoding)j->a->encoding, &text, e) &&
               (j->a->lines ? score_lines(j, path, &text, e)
                            : score_text(j, path, text.data ? text.data : "", text.len, e));
     ses_buf_free(&text);

@@ -79,7 +79,9 @@ static bool read_queries(const ses_call *c, query_list *q, ses_err *e)
     size_t cap = (size_t)c->n_operands;
     if (!ses_operands_check_stdin(c, e)) return false;
     for (int i = 0; i < c->n_operands; i++)
-        if (ses_operand_is_stdin(c->operands[i]) && !ses_read_stdin(&q->input, e)) return false;
+        if (ses_operand_is_stdin(c->operands[i]) &&
+            !ses_read_stdin(&q->input, (ses_text_encoding)((const args *)c->args)->index.encoding, e))
+            return false;
     for (size_t i = 0; i < q->input.len; i++) cap += q->input.data[i] == '\n';
     q->text = ses_alloc_array(cap, sizeof *q->text, e);
     for (int i = 0; q->text && i < c->n_operands; i++) {

@@ -18,7 +18,7 @@ typedef struct args {
     const char *model;
     int64_t max_length, stride, threads;
     int truncation, side, padding;
-    ses_opt_list files;
+    ses_text_files files;
     bool json, jsonl, no_special, stored;
 } args;
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 typedef struct args {
-    int type;
+    int type, encoding;
     int64_t vocab_size, min_frequency, alphabet, threads;
     const char *output, *stages;
     ses_opt_list special;
@@ -40,6 +40,7 @@ static const ses_opt opt[] = {
       .value = "FILE",
       .required = true,
       .help = "output tokenizer.json" },
+    SES_OPT_ENCODING(args, encoding),
     { .name = "min-frequency",
       .type = SES_OPT_INT,
       .offset = offsetof(args, min_frequency),
@@ -187,7 +188,7 @@ static bool run(ses_call *c, ses_err *e)
                                       .progress = show_progress,
                                       .ctx = &j };
     j.trainer = ses_tokenizer_trainer_new(&o, e);
-    if (j.trainer && ses_map_lines(c->operands, 1, feed_line, &j, e))
+    if (j.trainer && ses_map_lines(c->operands, (ses_text_encoding)a->encoding, 1, feed_line, &j, e))
         text = ses_tokenizer_trainer_finish(j.trainer, &n, e);
     if (j.stage) ses_progress_end(&j.progress);
     if (text && ses_file_write(a->output, text, n, a->overwrite, e))

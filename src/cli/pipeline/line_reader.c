@@ -26,7 +26,7 @@ static bool open_next(ses_line_reader *r, ses_err *e)
     r->line = 0;
     r->end = false;
     r->offset = r->first = r->open.begin ? r->open.begin - 1 : 0;
-    r->in = ses_input_stream_open(r->name, e);
+    r->in = ses_input_stream_open_text(r->name, r->encoding, e);
     if (!r->in || !ses_input_stream_skip(r->in, r->offset, e)) return fail_in_file(r, e);
     r->bytes_before = r->bytes - (int64_t)ses_input_stream_consumed(r->in);
     return true;
@@ -91,6 +91,8 @@ ses_line_status ses_line_next(ses_line_reader *r, const char **line, size_t *n, 
                 continue;
             }
             if (lf && *n && lf[-1] == '\r') --*n;
+            bool mark = !r->start && *n >= 3 && !memcmp(p, "\xef\xbb\xbf", 3); /* a byte order mark */
+            if (mark) p += 3, *n -= 3;
             *line = p;
             r->line++;
             return SES_LINE_OK;

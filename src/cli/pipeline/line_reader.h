@@ -10,7 +10,8 @@
 #include "io/input_stream.h"
 
 typedef struct ses_line_reader {
-    const ses_span *span; /* parts of files not yet opened; "-" is standard input */
+    ses_text_encoding encoding; /* all files have it */
+    const ses_span *span;       /* parts of files not yet opened; "-" is standard input */
     size_t n_spans;
     ses_span open;    /* part of the open file */
     const char *name; /* the open file; NULL: none */
@@ -28,7 +29,8 @@ typedef enum { SES_LINE_END, SES_LINE_OK, SES_LINE_ERROR } ses_line_status;
 
 /* A part that is a whole file. */
 ses_span ses_line_whole_file(const char *name);
-/* The next line without its end (LF or CRLF), borrowed until the next call. */
+/* The next line without its end (LF or CRLF), borrowed until the next call. Not checked: see
+ * io/text_decoder.h. */
 ses_line_status ses_line_next(ses_line_reader *r, const char **line, size_t *n, ses_err *e);
 bool ses_line_ready(const ses_line_reader *r); /* reading would not block */
 void ses_line_reader_close(ses_line_reader *r);

@@ -17,6 +17,7 @@ typedef struct ses_pipeline_args {
     const char *column;
     ses_row_args rows;
     bool jsonl, keep_going, no_header;
+    int encoding; /* a ses_text_encoding */
 } ses_pipeline_args;
 
 bool ses_pipeline_command(ses_call *c, ses_err *e);

@@ -5,6 +5,7 @@
 #include "cli/standard_output.h"
 #include "cli/text_operands.h"
 #include "io/records_range.h"
+#include "io/text_decoder.h"
 #include "pipeline_job.h"
 #include "task/task.h"
 
@@ -140,13 +141,15 @@ static size_t split_input(ses_string *word, ses_buf *text, bool lines)
     return n;
 }
 
+static ses_text_encoding encoding_of(const ses_pipeline_job *j) { return (ses_text_encoding)j->a->encoding; }
+
 /* The texts of all arguments; *input holds the texts of standard input. */
 static ses_string *argument_texts(const ses_pipeline_job *j, ses_buf *input, size_t *n, ses_err *e)
 {
     const ses_call *c = j->call;
     size_t operands = (size_t)c->n_operands, cap = operands;
     for (size_t i = 0; i < operands; i++)
-        if (ses_operand_is_stdin(c->operands[i]) && !ses_read_stdin(input, e)) return NULL;
+        if (ses_operand_is_stdin(c->operands[i]) && !ses_read_stdin(input, encoding_of(j), e)) return NULL;
     for (size_t i = 0; i < input->len; i++) cap += input->data[i] == '\n';
     ses_string *word = ses_alloc_array(cap, sizeof *word, e);
     *n = 0;
@@ -165,6 +168,9 @@ static bool run_arguments(ses_pipeline_job *j, ses_err *e)
     ses_string *word = argument_texts(j, &input, &n, e);
     bool ok = word != NULL;
     int64_t number = 0;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = ses_text_check(word[i].p, word[i].n, e) ||
+             ses_wrap(e, "%s", ses_quoted_of(word[i].p, word[i].n).s);
     for (size_t at = 0; ok && at < n;) {
         ses_item item;
         at += build_item(j, word + at, n - at, &item);
@@ -221,8 +227,9 @@ static bool feed_line(ses_pipeline_job *j, const char *line, size_t n, ses_err *
     ses_err why = { 0 };
     int64_t number = line_number(j);
     build_item(j, word, words, &item);
-    bool kept = !ses_rows_active(&j->rows) || ses_rows_keep_text(&j->rows, text, &why);
-    bool ok = kept ? feed(j, &item, number, e) : fail_item(j, number, false, &why, e);
+    bool kept = ses_text_check(text.p, text.n, &why) &&
+                (!ses_rows_active(&j->rows) || ses_rows_keep_text(&j->rows, text, &why));
+    bool ok = kept ? feed(j, &item, number, e) : fail_item(j, number, !ses_rows_active(&j->rows), &why, e);
     ses_free(word);
     return ok;
 }
@@ -273,7 +280,9 @@ static bool feed_rows(ses_pipeline_job *j, const ses_span *part, ses_err *e)
 /* Opens the part of a table. */
 static bool open_table(ses_pipeline_job *j, const ses_span *part, ses_err *e)
 {
-    ses_records_options o = { .columns = &j->a->column, .n_columns = 1, .no_header = j->a->no_header };
+    ses_records_options o = {
+        .columns = &j->a->column, .n_columns = 1, .no_header = j->a->no_header, .encoding = encoding_of(j)
+    };
     begin_part(j, part->file, 0);
     j->table = ses_records_open(part->file, &o, e);
     return j->table && (!ses_shard_job_given(&j->shard) ||
@@ -315,7 +324,7 @@ static bool keep_first(ses_pipeline_job *j, const ses_span *part, size_t n, bool
         close_table(j);
     }
     if (j->a->column) return ok;
-    ses_line_reader in = { .span = part, .n_spans = n };
+    ses_line_reader in = { .span = part, .n_spans = n, .encoding = encoding_of(j) };
     ses_line_status got = ses_line_next(&in, &line, &len, e);
     *found = got == SES_LINE_OK;
     ses_json_doc *doc = *found && j->a->jsonl ? ses_json_parse_line(line, len, e) : NULL;
@@ -380,6 +389,7 @@ static bool run_files(ses_pipeline_job *j, const char *const *file, size_t n_fil
     if (!part) return false;
     j->in.span = part;
     j->in.n_spans = n;
+    j->in.encoding = encoding_of(j);
     j->progress =
         ses_progress_start(stderr, &c->err, c->quiet || (c->out.tty && !j->a->rows.to),
                            ses_shard_job_label(&j->shard, label, "texts"),

@@ -24,7 +24,9 @@ typedef struct ses_pipeline_job {
     bool lines;   /* item numbers are line numbers, else argument numbers */
     bool several; /* more than one item */
     int64_t n_truncated;
-    int64_t failed; /* items with an error */
+    int64_t failed;        /* items with an error */
+    int64_t empty;         /* items with an empty text */
+    char first_empty[300]; /* where the first one is */
 
     /* Items have the numbers of lines read, and the lines before them are counted when a number is shown.
      * counts_first: the task reads the number. */

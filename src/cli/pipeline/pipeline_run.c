@@ -34,6 +34,28 @@ static void notify_truncated(ses_pipeline_job *j, const ses_result *r)
             r->truncated, ses_pipeline_max_seq_len(j->p));
 }
 
+static void count_empty(ses_pipeline_job *j, const ses_item *item)
+{
+    ses_string text = item->text.p ? item->text : (ses_string){ "", 0 };
+    if (!item->text.p || ses_trim(text).n) return;
+    if (!j->empty++) ses_pipeline_job_locate(j->first_empty, sizeof j->first_empty, j, item->number);
+}
+
+static void notify_empty(const ses_pipeline_job *j)
+{
+    char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
+    int64_t all = ses_pipeline_get_stats(j->p).items;
+    if (!j->empty || j->call->quiet) return;
+    if (all == 1) {
+        fputs("sesame: the text is empty: the result comes from special tokens only\n", stderr);
+        return;
+    }
+    fprintf(stderr, "sesame: %s of %s texts %s empty, first ", ses_grouped_text(a, j->empty),
+            ses_grouped_text(b, all), j->empty == 1 ? "is" : "are");
+    ses_put_escaped(stderr, j->first_empty);
+    fputs(": their results come from special tokens only\n", stderr);
+}
+
 static bool put_row(ses_pipeline_job *j, const ses_result *r, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
@@ -130,6 +152,7 @@ static bool put_rows(ses_pipeline_job *j, const ses_result *r, ses_err *e)
 static bool put_result(ses_pipeline_job *j, const ses_result *r, ses_err *e)
 {
     notify_truncated(j, r);
+    count_empty(j, r->item);
     if (ses_rows_active(&j->rows)) return put_row(j, r, e);
     if (r->streamed) { /* already printed */
         putchar('\n');
@@ -287,6 +310,9 @@ static bool check_shard(const ses_call *c, const ses_pipeline_args *a, ses_err *
     if (!ses_pipeline_job_files(c, a, &n))
         return ses_fail(e, SES_EUSAGE,
                         "--shard divides files: use -f FILE, --column, --jsonl or standard input");
+    if (a->encoding)
+        return ses_fail(e, SES_EUSAGE,
+                        "--shard divides files by bytes: convert them to UTF-8 first, without --encoding");
     const char *word = output_word(c, &n);
     return !(word && ses_equal(word, n, "npy")) ||
            ses_fail(
@@ -409,6 +435,7 @@ static bool open_and_run(ses_pipeline_job *j, ses_err *e)
     bool ok = j->p && run(j, e);
     if (j->p) notify_context_limited(j);
     if (j->p) notify_shortened(j);
+    if (j->p) notify_empty(j);
     ok = ok && ses_rows_end(&j->rows, e) && end_array(j, e) && commit_output(j, e);
     ses_pipeline_free(j->p);
     ses_device_free(dev);

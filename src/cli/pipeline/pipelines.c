@@ -1,4 +1,5 @@
 /* Defines a command for each task and for each alias. */
+#include "io/text_decoder.h"
 #include "pipeline_command.h"
 #include "task/task.h"
 
@@ -17,6 +18,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(ses_pipeline_args, files),
       .value = "FILE",
       .help = "read texts from this file, one per line; -: standard input" },
+    SES_OPT_ENCODING(ses_pipeline_args, encoding),
     { .name = "jsonl",
       .letter = 'l',
       .type = SES_OPT_FLAG,

@@ -10,6 +10,7 @@
 #include "cli/ui/show_values.h"
 #include "hub/hub_name.h"
 #include "io/records_range.h"
+#include "io/text_decoder.h"
 #include "line_reader.h"
 #include "sesame/sentence.h"
 #include "sesame/table.h"
@@ -42,6 +43,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(ses_text_index_args, jsonl),
       .value = "KEY",
       .help = "read the texts from this key of JSON lines" },
+    SES_OPT_ENCODING(ses_text_index_args, encoding),
     { .name = "no-header",
       .type = SES_OPT_FLAG,
       .offset = offsetof(ses_text_index_args, no_header),
@@ -120,7 +122,7 @@ static bool describe_source(const ses_text_index_args *a, const char *file, ses_
     struct stat st;
     if (!stat_file(file, &st, e)) return false;
     const char *name = a->column ? a->column : a->jsonl ? a->jsonl : "";
-    uint64_t kind = a->column ? 1 + a->no_header : a->jsonl ? 3 : 0;
+    uint64_t kind = (a->column ? 1 + a->no_header : a->jsonl ? 3 : 0) + 4 * (uint64_t)a->encoding;
     *s = (ses_index_source){ .size = (uint64_t)st.st_size,
                              .mtime_ns =
                                  (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec,
@@ -167,13 +169,16 @@ static bool add_text(build_job *j, ses_string text, int64_t number, ses_err *e)
 static bool add_lines(build_job *j, ses_err *e)
 {
     ses_span whole = ses_line_whole_file(j->file);
-    ses_line_reader in = { .span = j->t->part ? j->t->part : &whole, .n_spans = 1 };
+    ses_line_reader in = { .span = j->t->part ? j->t->part : &whole,
+                           .n_spans = 1,
+                           .encoding = (ses_text_encoding)j->a->encoding };
     const char *line;
     size_t n;
     ses_line_status got = SES_LINE_END;
     bool ok = true;
     while (ok && (got = ses_line_next(&in, &line, &n, e)) == SES_LINE_OK) {
-        ok = add_text(j, (ses_string){ line, n }, j->t->records = in.line, e);
+        ok = ses_text_check(line, n, e) || ses_wrap(e, "%s: line %lld", j->file, (long long)in.line);
+        ok = ok && add_text(j, (ses_string){ line, n }, j->t->records = in.line, e);
         ses_progress_show(&j->progress, in.bytes);
     }
     ses_line_reader_close(&in);
@@ -186,6 +191,7 @@ static bool add_rows(build_job *j, ses_err *e)
     ses_records_options o = { .columns = &column,
                               .n_columns = 1,
                               .no_header = j->a->no_header,
+                              .encoding = (ses_text_encoding)j->a->encoding,
                               .format = j->a->jsonl ? SES_TABLE_JSONL : SES_TABLE_AUTO };
     const ses_string *row;
     ses_records *r = ses_records_open(j->file, &o, e);

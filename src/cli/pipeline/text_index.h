@@ -18,6 +18,7 @@ typedef struct ses_text_index_args {
     const char *shard;                /* index */
     int dtype;                        /* 0: f16, 1: int8, -1: that of the index, f16 for a new one */
     bool no_header, rebuild, json, merge;
+    int encoding; /* a ses_text_encoding: of the file and of standard input */
 } ses_text_index_args;
 
 extern const ses_opt_table ses_text_index_options;

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/train/train_monitor.h"
+#include "io/text_decoder.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -19,7 +20,7 @@
 typedef struct args {
     const char *exact, *output, *device;
     bool binary, overwrite, resume;
-    int format;
+    int format, encoding;
     int64_t threads, checkpoint_every;
 #define SES_VECTORS_SETTING(field, name, help) const char *field; /* text: NULL unless given */
 #include "vectors_settings.def"
@@ -36,6 +37,7 @@ static const ses_opt opt[] = {
               "is a folder; "
               "pv-dbow and pv-dm: vectors of the lines, named by their numbers (default: a model for "
               "'vectors infer')" },
+    SES_OPT_ENCODING(args, encoding),
     SES_OPT_OVERWRITE(args, overwrite),
     SES_OPT_THREADS(args, threads),
     { .name = "device",
@@ -149,6 +151,7 @@ static bool run_exact(ses_call *c, ses_progress *line, int64_t *words, ses_err *
                         : a->resume           ? "--resume"
                         : a->checkpoint_every ? "--checkpoint-every"
                         : is_gpu(a)           ? "--device"
+                        : a->encoding         ? "--encoding"
                                               : NULL;
     if (other)
         return ses_fail(e, SES_EUSAGE, "%s does not apply to --exact, which reproduces a program as it is",
@@ -213,6 +216,7 @@ static bool run_trainer(ses_call *c, ses_progress *line, int64_t *words, ses_err
     display d = { .line = line, .first = -1 };
     ses_vector_job job = { .corpus = (const char *const *)c->operands,
                            .n_corpus = (size_t)c->n_operands,
+                           .encoding = (ses_text_encoding)a->encoding,
                            .output = a->output,
                            .format = ses_vector_format_name(a->format),
                            .overwrite = a->overwrite,

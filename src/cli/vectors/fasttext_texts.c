@@ -5,6 +5,7 @@
 #include "cli/line_limit.h"
 #include "io/input_stream.h"
 #include "io/table_text.h"
+#include "io/text_decoder.h"
 
 #include <string.h>
 
@@ -73,8 +74,11 @@ bool ses_label_lines_open(ses_label_lines *t, const char *path, const ses_label_
         size_t n;
         bool stream = is_stream(path);
         if (!(stream ? read_stream(&t->read, path, e) : ses_mmap_open(&t->file, path, e))) return false;
-        t->text = stream ? ses_fasttext_lines(t->read.data, t->read.len, &n, e)
-                         : ses_fasttext_lines((const char *)t->file.data, t->file.size, &n, e);
+        const char *bytes = stream ? t->read.data : (const char *)t->file.data;
+        size_t size = stream ? t->read.len : t->file.size;
+        if (size && !ses_text_check_lines(bytes, size, 1, e))
+            return ses_wrap(e, "%s", stream && !strcmp(path, "-") ? "standard input" : path);
+        t->text = ses_fasttext_lines(bytes, size, &n, e);
         if (!t->text) return false;
         t->texts = (ses_fasttext_texts){ .text = t->text, .n = n };
     }

@@ -77,6 +77,7 @@ static bool read_text(trainer *t, ses_err *e)
                                   .max_memory =
                                       memory < SES_GLOVE_LEAST_MEMORY ? SES_GLOVE_LEAST_MEMORY : memory,
                                   .beside = job->output,
+                                  .encoding = job->encoding,
                                   .progress = report_reading,
                                   .ctx = t };
     bool ok = ses_word_corpus_read(&t->corpus, job->corpus, job->n_corpus, &o, e);

@@ -25,7 +25,7 @@ static bool put(ses_documents *d, int64_t *words, int32_t id, ses_err *e)
 static bool read_file(ses_documents *d, const char *path, int64_t *words, const ses_documents_options *o,
                       ses_err *e)
 {
-    ses_word_reader r = { 0 };
+    ses_word_reader r = { .encoding = o->encoding };
     const char *s;
     size_t n;
     bool ok = ses_word_reader_open(&r, path, o->rule, e);
@@ -42,8 +42,6 @@ static bool read_file(ses_documents *d, const char *path, int64_t *words, const 
     if (ok && *words > (d->n ? d->start[d->n] : 0)) ok = end_document(d, *words, e); /* no line end */
     if (!d->skipped.first_line) d->skipped.first_line = r.skipped.first_line;
     d->skipped.too_long += r.skipped.too_long;
-    d->skipped.not_utf8 += r.skipped.not_utf8;
-    d->skipped.with_nul += r.skipped.with_nul;
     ses_word_reader_free(&r);
     return ok || ses_wrap(e, "%s", path);
 }

@@ -18,6 +18,7 @@ typedef struct ses_documents_options {
     ses_words_rule rule;
     int64_t min_count;
     size_t max_words; /* 0: no limit */
+    ses_text_encoding encoding;
     /* Called about every million words with the words so far; false: stop. NULL: none. */
     bool (*progress)(void *ctx, int64_t words);
     void *ctx;

@@ -60,6 +60,7 @@ static bool read_text(trainer *t, ses_err *e)
     ses_documents_options o = { .rule = (ses_words_rule)job->value[WORDS],
                                 .min_count = (int64_t)job->value[MIN_COUNT],
                                 .max_words = (size_t)job->value[MAX_VOCAB],
+                                .encoding = job->encoding,
                                 .progress = report_reading,
                                 .ctx = t };
     bool ok = ses_documents_read(&t->docs, job->corpus, job->n_corpus, &o, e);

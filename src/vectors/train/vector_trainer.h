@@ -37,6 +37,7 @@ typedef struct ses_vector_job {
     const ses_vector_trainer *trainer;
     const char *const *corpus; /* paths */
     size_t n_corpus;
+    ses_text_encoding encoding; /* the corpus has it */
     const char *output;
     const char *format; /* a format of ses_vectors_save; NULL: the default of the trainer */
     bool overwrite;

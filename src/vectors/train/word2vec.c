@@ -55,6 +55,7 @@ static bool read_corpus(ses_w2v *w, ses_err *e)
                                   .min_count = (int64_t)value[SES_W2V_MIN_COUNT],
                                   .max_words = (size_t)value[SES_W2V_MAX_VOCAB],
                                   .beside = w->job->output,
+                                  .encoding = w->job->encoding,
                                   .progress = report_reading,
                                   .ctx = w };
     bool ok = ses_word_corpus_read(&w->corpus, w->job->corpus, w->job->n_corpus, &o, e);
