@@ -26,6 +26,7 @@ class Pipeline(Reopened):
     _text = ("text",)  # keys of an item that is a dict
     _pair = ("text_pair",)
     _list = ()
+    _defaults = {}  # settings of the library that the arguments replace
 
     def __init__(self, task, model=None, *, device=None, dtype=None, threads=None, isa=None, base_model=None,
                  batch_tokens=None, max_seq_len=None, **arguments):
@@ -45,7 +46,7 @@ class Pipeline(Reopened):
     def _open(self):
         self._derived = collections.OrderedDict()
         core = _sesame.Pipeline(self.task, self.model, get_device(**self._device_arguments),
-                                settings_of(self._arguments), base_model=self._base_model)
+                                settings_of({**self._defaults, **self._arguments}), base_model=self._base_model)
         self._limit(core, self._limits)
         for line in core.warnings.splitlines():
             warnings.warn(line, stacklevel=4)
@@ -64,7 +65,7 @@ class Pipeline(Reopened):
         arguments = self._adapt(arguments)
         if not arguments and not limits:
             return core
-        merged = {**self._arguments, **arguments}
+        merged = {**self._defaults, **self._arguments, **arguments}
         limits = {**self._limits, **limits}
         key = (settings_of(merged), tuple(limits.items()))
         made = self._derived.pop(key, None)  # single operations: other threads may do the same
@@ -86,7 +87,7 @@ class Pipeline(Reopened):
         other.__dict__.update(self.__getstate__())
         other._derived = collections.OrderedDict()
         core = self._handle
-        other._handle_value = _sesame.Pipeline(self.task, self.model, core.device, settings_of(self._arguments),
+        other._handle_value = _sesame.Pipeline(self.task, self.model, core.device, settings_of({**self._defaults, **self._arguments}),
                                                parent=core, base_model=self._base_model)
         self._limit(other._handle_value, self._limits)
         other._handle_pid = self._handle_pid
@@ -215,6 +216,8 @@ class FillMask(Pipeline):
 
 
 class TextClassification(Pipeline):
+    _defaults = {"top_k": 1}  # as transformers, also for models with several labels
+
     def _adapt(self, arguments):
         arguments = dict(arguments)
         if (every := arguments.pop("return_all_scores", None)) is not None and "top_k" not in arguments:

@@ -165,12 +165,17 @@ bool ses_result_write_columns(const ses_result *r, const ses_task *t, const void
         put_columns(w, r, false);
         return true;
     }
-    if (s && r->n > 1)
+    bool lists = s && r->schema->none; /* a list of all rows in each column */
+    if (s && !lists && r->n > 1)
         return ses_fail(e, SES_EARG, "%zu results for one text: the options ask for one", r->n);
     ses_json_begin_object(w);
     for (const ses_result_field *f = s ? s->field : NULL; f && f->key; f++) {
         ses_json_put_key(w, f->key);
-        if (r->n)
+        if (lists) {
+            ses_json_begin_array(w);
+            for (size_t i = 0; i < r->n; i++) put_field(w, r, &r->row[i], f->kind);
+            ses_json_end_array(w);
+        } else if (r->n)
             put_field(w, r, &r->row[0], f->kind);
         else
             ses_json_put_null(w);

@@ -65,6 +65,7 @@ typedef struct ses_result_schema {
     ses_result_form form;
     ses_result_view view;
     ses_result_field field[8]; /* in output order; ends with a NULL key */
+    const char *none;          /* a result may have any number of rows; shown if it has none. NULL: no */
 } ses_result_schema;
 
 /* ---- format of an item ---- */

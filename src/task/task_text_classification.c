@@ -12,13 +12,24 @@
 typedef enum { FUNCTION_DEFAULT = -1, FUNCTION_SIGMOID, FUNCTION_SOFTMAX, FUNCTION_NONE } score_function;
 
 typedef struct args {
-    int64_t top_k; /* 0: all */
-    int function;  /* a score_function */
+    int64_t top_k;  /* 0: all */
+    bool has_top_k; /* else a model with several labels gives all above 0.5, others the best one */
+    int function;   /* a score_function */
     const char *pair, *labels, *image_vectors, *exit;
 } args;
 
 static const ses_opt opt[] = {
-    SES_OPT_TOP_K(args, top_k, "1", "number of labels, best first"),
+    { .name = "top-k",
+      .letter = 'k',
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, top_k),
+      .was_set = offsetof(args, has_top_k),
+      .value = "N|all",
+      .def = "1",
+      .zero_word = "all",
+      .min = 1,
+      .max = 1 << 24,
+      .help = "number of labels, best first; default: 1, of a multi-label model all with a score above 0.5" },
     { .name = "function-to-apply",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, function),
@@ -52,6 +63,12 @@ static const ses_opt opt[] = {
 static const ses_result_schema schema = { SES_FORM_ROWS,
                                           SES_VIEW_BARS,
                                           { { "label", SES_FIELD_LABEL }, { "score", SES_FIELD_SCORE } } };
+
+static const ses_result_schema multi_schema = { SES_FORM_ROWS,
+                                                SES_VIEW_BARS,
+                                                { { "label", SES_FIELD_LABEL },
+                                                  { "score", SES_FIELD_SCORE } },
+                                                .none = "no label has a score above 0.5" };
 
 static const ses_result_schema exit_schema = {
     SES_FORM_ROWS,
@@ -232,12 +249,27 @@ static bool collect(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
     return true;
 }
 
+/* Whether the result is all labels above 0.5. */
+static bool gives_all_above(const ses_pipeline *p, const args *a)
+{
+    bool probabilities = a->function == FUNCTION_DEFAULT || a->function == FUNCTION_SIGMOID;
+    return !a->has_top_k && probabilities && p->model && p->model->c.head.problem == SES_PROBLEM_MULTI;
+}
+
+static int64_t count_above(const item_state *s)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < s->n; i++) n += s->score[i] > 0.5f;
+    return n;
+}
+
 /* Scores to the best labels. */
 static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
 {
     const args *a = r->args;
     const item_state *s = r->state;
-    int64_t k = a->top_k && a->top_k < s->n ? a->top_k : s->n;
+    bool above = gives_all_above(p, a);
+    int64_t k = above ? count_above(s) : a->top_k && a->top_k < s->n ? a->top_k : s->n;
     int32_t *best = ses_arena_array(&r->mem, (size_t)k, sizeof *best, e);
     if (!best) return false;
     k = ses_top_k(s->score, s->n, k, best);
@@ -250,7 +282,7 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
         row->index = best[i];
         row->layers = s->layers;
     }
-    out->schema = p->settings.outputs.exit ? &exit_schema : &schema;
+    out->schema = p->settings.outputs.exit ? &exit_schema : above ? &multi_schema : &schema;
     return true;
 }
 

@@ -47,6 +47,7 @@ static ses_string row_name(const ses_result_row *row)
 
 static bool show_bars(const ses_result *r, const ses_term *t, ses_err *e)
 {
+    if (!r->n && r->schema->none) printf("  %s\n", r->schema->none);
     bool token = has_field(r->schema, SES_FIELD_TOKEN), text = token && has_field(r->schema, SES_FIELD_TEXT);
     for (size_t g = 0, i = 0; g < r->groups; g++) {
         if (r->groups > 1) printf("  mask %zu\n", g + 1);
