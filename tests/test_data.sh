@@ -48,6 +48,68 @@ printf '{"text":"a","label":["x","y"]}\n{"text":"b","label":[]}\n' >"$tmp/m.json
 gives 0 "$tmp/m.jsonl" --task multi_label
 out_has 'label: y'
 
+# several labels: the separator is detected and named, or given
+labels() { # labels FILE WANT OPTION...: the notice about the labels
+    file=$1 notice=$2
+    shift 2
+    gives 0 "$tmp/$file" --task multi_label "$@"
+    err_has "$notice"
+}
+printf 'text,labels\na,billing|delivery\nb,delivery\nc,"x, y|billing"\n' >"$tmp/bar.csv"
+labels bar.csv 'labels are separated by "|"; 3 labels: billing, delivery, x, y'
+printf 'text,labels\na,billing; delivery\nb,delivery\n' >"$tmp/semicolon.csv"
+labels semicolon.csv 'labels are separated by ";"; 2 labels: billing, delivery'
+labels semicolon.csv 'labels are separated by "|"; 2 labels: billing; delivery, delivery' --label-separator '|'
+printf 'text,labels\na,"billing,delivery"\nb,\n' >"$tmp/comma.csv"
+labels comma.csv 'labels are separated by ","; 2 labels: billing, delivery'
+printf 'text,labels\na,"[""x, y"", ""z""]"\nb,[]\nc,"[3]"\n' >"$tmp/array.csv"
+labels array.csv 'labels are JSON arrays; 3 labels: 3, x, y, z'
+printf '{"text":"a","labels":["x, y","z"]}\n{"text":"b","labels":[]}\n' >"$tmp/array.jsonl"
+labels array.jsonl 'labels are JSON arrays; 2 labels: x, y, z'
+printf 'text,labels\na,x\nb,y\n' >"$tmp/single.csv"
+labels single.csv 'no row has several labels'
+gives 0 "$tmp/bar.csv" "$tmp/semicolon.csv" --task multi_label --json # the second file has its own separator
+out_has '"label_separator": ";"'
+printf "text,labels\na,\"['x', 'y']\"\n" >"$tmp/python.csv"
+gives 3 "$tmp/python.csv" --task multi_label
+err_has "['x', 'y'] are not a JSON array"
+gives 2 "$tmp/bar.csv" --task classify --label-separator '|'
+err_has 'label-separator applies to the task multi_label'
+
+# JSON lines in place of CoNLL columns; a brace may be a token
+printf '{"text": "Ada in Rome", "entities": [[0, 3, "PER"]]}\n' >"$tmp/e.jsonl"
+printf '{"tokens": ["Ada", "in"], "ner_tags": ["B-PER", "O"]}\n' >"$tmp/t.jsonl"
+printf '[ {"tokens": ["Ada"], "ner_tags": [1]} ]\n' >"$tmp/l.json"
+for file in e.jsonl t.jsonl l.json; do
+    gives 3 "$tmp/$file" --task tag
+    err_has 'line 1: JSON, expected CoNLL columns'
+done
+printf '{ O\n"a" O\n} O\n[ O\n: O\n' >"$tmp/brace.conll"
+gives 0 "$tmp/brace.conll" --task tag
+out_has 'Tokens        5'
+
+# gaps: all of them, not the first; --skip-bad drops the rows
+printf 'text,label\na,x\n,x\nb,y\n" ",y\nc,\nd,x,z\ne,X\n,y\nf,\n' >"$tmp/gaps.csv"
+gives 3 "$tmp/gaps.csv"
+out_has 'Gaps          3 rows: empty text (lines 3, 5, 9)'
+out_has '2 rows: empty label (lines 6, 10)'
+out_has '1 row: 3 fields, the header has 2 (line 7)'
+out_has 'Examples      6, task'
+err_has 'gaps.csv: line 6: empty label; 3 rows have errors (see Gaps), --skip-bad drops them'
+err_has '"X" and "x" are different labels: they differ only in case or blanks'
+gives 0 "$tmp/gaps.csv" --skip-bad
+out_has 'Examples      3, task'
+gives 3 "$tmp/gaps.csv" --json
+out_has '{"what": "empty label", "rows": 2, "error": true, "lines": [6, 10]}'
+printf 'text,label\na,1\nb,two\nc,3\n' >"$tmp/numbers.csv"
+gives 3 "$tmp/numbers.csv" --task regress
+out_has 'is not a finite number (line 3)'
+printf 'text,label\ncaf\351,x\nb,y\n' >"$tmp/latin1.csv"
+gives 3 "$tmp/latin1.csv"
+err_has 'line 2: byte 4: invalid UTF-8'
+gives 0 "$tmp/latin1.csv" --encoding latin1
+out_has 'café'
+
 gives 2
 err_has 'expected a FILE'
 gives 2 "$tmp/sst2" --task sst3

@@ -192,6 +192,45 @@ awk 'BEGIN { print "text\tlabels"; split("good|bad|good film|bad film", s, "|");
 ok "multi_label" exits 0 "$sesame" finetune $small --task multi_label --train "$tmp/multi.tsv" --eval "$tmp/multi.tsv" \
     --epochs 12 -o "$tmp/multi"
 ok "learned" above "$(score eval_f1_micro "$tmp/multi/all_results.json")" 0.9
+ok "the separator is named" err_has 'multi.tsv: labels are separated by ","; 3 labels: b, f, g'
+tr , '|' <"$tmp/multi.tsv" >"$tmp/bars.tsv"
+# shellcheck disable=SC2086
+ok "labels with |" exits 0 "$sesame" finetune $small --task multi_label --train "$tmp/bars.tsv" --eval "$tmp/multi.tsv" \
+    --epochs 12 -o "$tmp/several"
+ok "the separator is named" err_has 'bars.tsv: labels are separated by "|"; 3 labels: b, f, g'
+ok "the same model" cmp -s "$tmp/multi/model.safetensors" "$tmp/several/model.safetensors"
+ok "a model with several labels" exits 0 "$sesame" text-classification -m "$tmp/multi" --json -q "good film"
+ok "gives all above 0.5" test "$(sed 's/, "score": [0-9.]*//g' "$tmp/out" | grep -o '"[gbf]"' | sort | tr -d '\n')" = '"f""g"'
+ok "the best one" exits 0 "$sesame" text-classification -m "$tmp/multi" --json -q --top-k 1 "good film"
+ok "if asked" test "$(grep -o '"label"' "$tmp/out" | wc -l)" -eq 1
+ok "columns" sh -c "'$sesame' text-classification -m '$tmp/multi' -q --keep jsonl --column text '$tmp/multi.tsv' >'$tmp/out'"
+ok "with lists" grep -q '"label": \["[gf]", "[gf]"\]' "$tmp/out"
+
+# Gaps and odd labels: counted, said once, dropped if asked.
+awk 'BEGIN { print "sentence\tlabel"; for (i = 0; i < 40; i++) printf "%s\t%s\n", i % 10 == 3 ? "" : "it was " (i % 2 ? "good" : "bad"),
+    i % 8 == 4 ? "Neg" : i % 2 ? "pos" : "neg" }' >"$tmp/gaps.tsv"
+# shellcheck disable=SC2086
+ok "empty texts" exits 0 "$sesame" finetune $small --task classify --train "$tmp/gaps.tsv" --epochs 1 -o "$tmp/gaps"
+ok "are counted" err_has 'gaps.tsv: 4 rows: empty text (lines 5, 15, 25, 35) of 40; --skip-bad drops them'
+ok "labels that differ in case" err_has '"Neg" and "neg" are different labels: they differ only in case or blanks'
+# shellcheck disable=SC2086
+ok "skip-bad" exits 0 "$sesame" finetune $small --task classify --train "$tmp/gaps.tsv" --epochs 1 -o "$tmp/gaps" --skip-bad --overwrite
+ok "drops them" err_has 'gaps.tsv: 4 rows: empty text (lines 5, 15, 25, 35): dropped, 36 rows are left'
+ok "predict keeps each row" exits 0 "$sesame" predict "$tmp/gaps" "$tmp/gaps.tsv" --skip-bad
+ok "a line each" test "$(wc -l <"$tmp/out")" -eq 40
+awk '{ print (NR == 1 ? $1 : "") "\t" $NF }' "$tmp/gaps.tsv" >"$tmp/blank.tsv"
+# shellcheck disable=SC2086
+ok "no text at all" exits 3 "$sesame" finetune $small --task classify --train "$tmp/blank.tsv" --epochs 1 -o "$tmp/blank"
+ok "names the column" err_has 'the texts of all 40 examples are empty: is it the right column (--text)?'
+awk 'NR == 1 || /pos/' "$tmp/dev.tsv" >"$tmp/positive.tsv"
+ok "one class" exits 0 "$sesame" eval "$tmp/one" "$tmp/positive.tsv" --bootstrap 50
+ok "is named" err_has 'rows have the label "pos": scores of other labels are not measured'
+ok "and intervals without a width" out_has 'the same in every resample'
+iconv -f UTF-8 -t UTF-16 "$tmp/dev.tsv" >"$tmp/utf16.tsv"
+ok "UTF-16" exits 3 "$sesame" eval "$tmp/one" "$tmp/utf16.tsv"
+ok "names the option" err_has 'this file is UTF-16: convert it (--encoding utf-16)'
+ok "the option" exits 0 "$sesame" eval "$tmp/one" "$tmp/utf16.tsv" --encoding utf-16 --json
+ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/one/eval_results.json")"
 awk 'BEGIN { for (i = 0; i < 40; i++) printf "%s N B-PER\nlives V O\nin P O\n%s N B-LOC\n. . O\n\n", i % 2 ? "anna" : "bob",
     i % 3 ? "paris" : "londons" }' >"$tmp/tags.txt"
 # shellcheck disable=SC2086

@@ -17,7 +17,7 @@ SES_BEGIN_DECLS
 /* Kind of examples. */
 typedef enum {
     SES_DATA_CLASSIFY, /* one or two texts: one label */
-    SES_DATA_MULTI,    /* one or two texts: any number of labels, separated by ',' in the file */
+    SES_DATA_MULTI,    /* one or two texts: any number of labels, see label_separator */
     SES_DATA_REGRESS,  /* one or two texts: a number */
     SES_DATA_TAG,      /* tokens: one label each */
     SES_DATA_SPAN,     /* question (text_a) and context (text_b): answers */
@@ -42,6 +42,14 @@ typedef enum {
     SES_DATA_FORMAT_COUNT
 } ses_data_format;
 
+/* Rows of a table with an error, such as an empty label, and rows with an empty text. Both are counted: see
+ * ses_examples_gap. */
+typedef enum {
+    SES_BAD_ROWS_FAIL, /* an error ends the reading; rows with an empty text are kept */
+    SES_BAD_ROWS_DROP, /* both are dropped */
+    SES_BAD_ROWS_COUNT /* rows with an error are dropped, rows with an empty text kept: to look at a file */
+} ses_bad_rows;
+
 /* How a file is read. Lists are strings separated by '|'. */
 typedef struct ses_data_spec {
     ses_data_kind kind;
@@ -65,6 +73,11 @@ typedef struct ses_data_spec {
     const char *label_names; /* list of label names; NULL: the values */
     const char *metrics,
         *best_metric; /* metric names of sesame/metric.h; the score that selects the best model */
+    ses_bad_rows bad_rows;
+    ses_text_encoding encoding;
+    /* Several labels: the character between them, '[' for JSON arrays; 0: JSON arrays or the first of '|',
+     * ';' and ',' that occurs. */
+    char label_separator;
 } ses_data_spec;
 
 typedef struct ses_labeled_example {
@@ -129,6 +142,21 @@ const char *ses_examples_label_value(const ses_examples *d, size_t i); /* as wri
 size_t ses_examples_skipped(const ses_examples *d); /* answers skipped by skip_bad_answers */
 /* Labels that break the rules of BIOES and were repaired by tag_scheme. */
 size_t ses_examples_repaired(const ses_examples *d);
+
+/* The character between the labels of an example, '[' for JSON arrays; 0: no example had several. */
+char ses_examples_label_separator(const ses_examples *d);
+
+/* Rows with the same gap: an empty text, or an error. */
+typedef struct ses_data_gap {
+    const char *what; /* "empty text", or the error without its line */
+    bool is_error;    /* it ends the reading unless bad rows are dropped or counted */
+    size_t rows;
+    uint64_t line[8]; /* numbers of the first rows' lines, from 1 */
+} ses_data_gap;
+
+/* Gap i in the order of the file; NULL after the last. */
+const ses_data_gap *ses_examples_gap(const ses_examples *d, size_t i);
+size_t ses_examples_dropped(const ses_examples *d); /* rows */
 
 /* ---- named benchmarks ---- */
 

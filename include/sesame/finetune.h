@@ -52,8 +52,11 @@ typedef struct ses_data_options {
     int format;                      /* ses_file_format */
     int quotes;                      /* ses_quotes */
     bool no_header;                  /* the first line is an example; columns are numbers */
-    bool skip_bad; /* SQuAD: skip answers that are not in their context instead of failing */
+    bool
+        skip_bad; /* drop rows with an empty text or an error; SQuAD: answers that are not in their context */
     int64_t token_column, tag_column; /* CoNLL: from 1, or from the end (-1); 0: the first, the last */
+    const char *label_separator;      /* multi_label: one character, "tab" or "json"; NULL: detected */
+    int encoding;                     /* ses_text_encoding */
 } ses_data_options;
 
 /* The task a file is made for: "answer" for SQuAD's JSON, "tag" for CoNLL columns, "rewrite", "embed" or

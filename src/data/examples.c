@@ -330,6 +330,7 @@ ses_examples *ses_examples_begin(const ses_data_spec *spec, const ses_examples *
     d->kind = spec->kind;
     d->arena.limit = max_bytes;
     d->spec = spec;
+    if (like) d->separator = like->separator;
     if (!has_classes(spec->kind) || fix_labels(d, spec, like, e)) return d;
     ses_examples_free(d);
     return NULL;
@@ -346,10 +347,15 @@ bool ses_examples_take_group(ses_examples *d, ses_string name, int64_t *out, ses
 
 bool ses_examples_end(ses_examples *d, ses_err *e)
 {
+    if (d->raw && !ses_examples_split_labels(d, e)) return false;
     if (has_classes(d->kind) && !d->fixed && !sort_labels(d, e)) return false;
     d->spec = NULL;
     d->fixed = true;
-    return d->n || ses_fail(e, SES_EFORMAT, "no examples");
+    if (d->n) return true;
+    const ses_data_gap *g = d->dropped ? &d->gap[0] : NULL;
+    return g ? ses_fail(e, SES_EFORMAT, "line %llu: %s (all rows have gaps: %zu were dropped)",
+                        (unsigned long long)g->line[0], g->what, d->dropped)
+             : ses_fail(e, SES_EFORMAT, "no examples");
 }
 
 ses_examples *ses_examples_open(const char *path, const ses_data_spec *spec, const ses_examples *like,
@@ -375,6 +381,8 @@ void ses_examples_free(ses_examples *d)
     ses_strmap_free(&d->map);
     ses_strmap_free(&d->group);
     ses_arena_free(&d->arena);
+    ses_free(d->gap);
+    ses_free(d->raw);
     ses_free(d->value);
     ses_free(d->name);
     ses_free(d->item);

@@ -61,11 +61,22 @@ static bool check_columns(const ses_examples *d, ses_err *e)
     return ok;
 }
 
+static bool has_no_text(const ses_examples *d)
+{
+    for (size_t i = 0; i < d->n; i++)
+        if (ses_trim(d->item[i].text_a).n || ses_trim(d->item[i].text_b).n || d->item[i].n_parts)
+            return false;
+    return true;
+}
+
 bool ses_examples_check_learnable(const ses_examples *d, ses_err *e)
 {
     const ses_labeled_example *first = &d->item[0];
     bool differs = d->kind == SES_DATA_CHOICE || (!has_label(d->kind) && d->kind != SES_DATA_REGRESS);
     if (!d->n) return ses_fail(e, SES_EFORMAT, "no examples");
+    if (has_no_text(d))
+        return ses_fail(e, SES_EARG,
+                        "the texts of all %zu examples are empty: is it the right column (--text)?", d->n);
     for (size_t i = 0; i < d->n && !differs; i++) {
         const ses_labeled_example *x = &d->item[i];
         differs = x->label != first->label || x->target != first->target;

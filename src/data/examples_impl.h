@@ -12,7 +12,12 @@ struct ses_examples {
     ses_data_kind kind;
     ses_arena arena;
     ses_labeled_example *item;
-    size_t n, cap, skipped, repaired;
+    size_t n, cap, skipped, repaired, dropped;
+    ses_data_gap *gap;
+    size_t n_gaps, gap_cap;
+    ses_string *raw; /* [n] several labels: the field of each example until the end; NULL: none */
+    size_t raw_cap;
+    char separator;             /* between several labels; 0: none */
     const char **value, **name; /* [n_labels] */
     size_t n_labels, label_cap;
     ses_strmap map;   /* label value to id */
@@ -29,6 +34,16 @@ bool ses_examples_keep(ses_examples *d, ses_string *f, ses_err *e); /* copies *f
 
 /* The id of a label value; adds the label unless d->fixed. */
 bool ses_examples_take_label(ses_examples *d, const char *s, size_t n, int32_t *out, ses_err *e);
+
+/* Counts a row with a gap. why: of an error, without its line; it may begin with "line N: ". */
+bool ses_examples_add_gap(ses_examples *d, const char *why, bool is_error, uint64_t line, ses_err *e);
+/* Whether a row with this error is dropped; then it is counted. Otherwise the error is in e. */
+bool ses_examples_drop(ses_examples *d, const ses_err *why, uint64_t line, ses_err *e);
+
+/* Keeps the labels of the example that is added next for ses_examples_split_labels, which chooses the
+ * separator when all fields are known. Rows with an error are dropped or end the reading. */
+bool ses_examples_keep_labels(ses_examples *d, ses_string field, ses_err *e);
+bool ses_examples_split_labels(ses_examples *d, ses_err *e);
 
 /* The number of a group by its name, from 1. */
 bool ses_examples_take_group(ses_examples *d, ses_string name, int64_t *out, ses_err *e);

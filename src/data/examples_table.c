@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/number.h"
+#include "io/records_range.h"
 
 #include <math.h>
 #include <string.h>
@@ -72,28 +73,6 @@ static bool read_number(const ses_string *f, double *x, ses_err *e)
     return ses_fail(e, SES_EFORMAT, "\"%s\" is not a finite number", ses_quoted_of(f->p, f->n).s);
 }
 
-/* Reads labels separated by ','; an empty field has none. */
-static bool read_labels(ses_examples *d, const ses_string *f, ses_labeled_example *x, ses_err *e)
-{
-    size_t count = 1, at = 0;
-    for (size_t i = 0; i < f->n; i++) count += f->p[i] == ',';
-    x->labels = ses_arena_array(&d->arena, count, sizeof *x->labels, e);
-    if (!x->labels) return false;
-    while (at < f->n) {
-        const char *s = f->p + at;
-        size_t n = strcspn(s, ",");
-        at += n + 1;
-        while (n && *s == ' ') s++, n--;
-        while (n && s[n - 1] == ' ') n--;
-        if (!ses_examples_take_label(d, s, n, &x->labels[x->n_labels], e)) return false;
-        for (size_t k = 0; k < x->n_labels; k++)
-            if (x->labels[k] == x->labels[x->n_labels])
-                return ses_fail(e, SES_EFORMAT, "label \"%s\" appears twice", ses_quoted_of(s, n).s);
-        x->n_labels++;
-    }
-    return true;
-}
-
 static bool read_choices(ses_examples *d, const ses_string *row, const roles *r, ses_labeled_example *x,
                          ses_err *e)
 {
@@ -134,7 +113,7 @@ static bool read_row(ses_examples *d, const ses_string *row, const roles *r, ses
         if (!read_number(label, &x->target, e)) return false;
         break;
     case SES_DATA_MULTI:
-        if (!read_labels(d, label, x, e)) return false;
+        if (!ses_examples_keep_labels(d, *label, e)) return false;
         break;
     case SES_DATA_CLASSIFY:
     case SES_DATA_CHOICE:
@@ -176,7 +155,9 @@ ses_table_reader *ses_table_reader_open(const ses_data_spec *s, const char *path
                                   .no_header = s->no_header,
                                   .ragged = s->ragged,
                                   .columns = (const char *const *)t->r.name,
-                                  .n_columns = t->r.n };
+                                  .n_columns = t->r.n,
+                                  .encoding = s->encoding,
+                                  .keep_arrays = s->kind == SES_DATA_MULTI };
         t->in = ses_records_open(path, &o, e);
     }
     if (t->in) return t;
@@ -184,18 +165,43 @@ ses_table_reader *ses_table_reader_open(const ses_data_spec *s, const char *path
     return NULL;
 }
 
-bool ses_table_reader_add(ses_table_reader *t, ses_examples *d, bool *end, ses_err *e)
+/* The empty part of a row; NULL: none. */
+static const char *empty_text(const ses_string *row, const roles *r)
 {
-    const ses_string *row;
-    if (!ses_records_next(t->in, &row, e)) return ses_wrap(e, "%s", t->path);
-    *end = !row;
-    if (!row) return true;
+    if (!ses_trim(row[TEXT_A]).n) return "empty text";
+    return r->b && !ses_trim(row[r->b]).n ? "empty second text" : NULL;
+}
+
+/* Adds a row; one with a gap may be dropped. */
+static bool add_row(ses_table_reader *t, ses_examples *d, const ses_string *row, ses_err *e)
+{
+    ses_err why = { 0 };
     ses_labeled_example x = {
         .line = ses_records_line(t->in), .label = SES_IGNORE_INDEX, .id = { "", 0 }, .text_b = { "", 0 }
     };
-    if (!read_row(d, row, &t->r, &x, e))
-        return ses_wrap(e, "%s: line %llu", t->path, (unsigned long long)x.line);
-    return ses_examples_add(d, &x, e);
+    const char *empty = empty_text(row, &t->r);
+    bool drop = empty && d->spec->bad_rows == SES_BAD_ROWS_DROP;
+    if (empty && !ses_examples_add_gap(d, empty, false, x.line, e)) return false;
+    d->dropped += drop;
+    if (drop) return true;
+    if (read_row(d, row, &t->r, &x, &why)) return ses_examples_add(d, &x, e);
+    return ses_examples_drop(d, &why, x.line, e) ||
+           ses_wrap(e, "%s: line %llu", t->path, (unsigned long long)x.line);
+}
+
+bool ses_table_reader_add(ses_table_reader *t, ses_examples *d, bool *end, ses_err *e)
+{
+    const ses_string *row;
+    for (size_t before = d->n;;) {
+        ses_err why = { 0 };
+        bool read = ses_records_next(t->in, &row, &why);
+        if (!read && !ses_records_row_failed(t->in)) return ses_fail(e, why.code, "%s: %s", t->path, why.msg);
+        *end = read && !row;
+        if (*end) return true;
+        bool ok = read ? add_row(t, d, row, e)
+                       : ses_examples_drop(d, &why, ses_records_line(t->in), e) || ses_wrap(e, "%s", t->path);
+        if (!ok || d->n > before) return ok;
+    }
 }
 
 const ses_records *ses_table_reader_records(const ses_table_reader *t) { return t->in; }

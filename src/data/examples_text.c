@@ -15,7 +15,7 @@ static const ses_string empty = { "", 0 };
 
 bool ses_read_lines(ses_examples *d, const char *path, ses_err *e)
 {
-    ses_text_reader in = { 0 };
+    ses_text_reader in = { .encoding = d->spec->encoding };
     ses_buf b = { 0 };
     const char *s = NULL;
     size_t n;
@@ -96,7 +96,9 @@ bool ses_read_conll(ses_examples *d, const char *path, ses_err *e)
 {
     const ses_data_spec *s = d->spec;
     int columns[] = { s->token_column ? s->token_column : 1, s->tag_column ? s->tag_column : -1 };
-    ses_conll_options o = { .columns = columns, .n_columns = s->no_labels ? 1 : 2, .conllu = s->conllu };
+    ses_conll_options o = {
+        .columns = columns, .n_columns = s->no_labels ? 1 : 2, .conllu = s->conllu, .encoding = s->encoding
+    };
     if (s->kind != SES_DATA_TAG)
         return ses_fail(e, SES_EARG, "%s data cannot be read from CoNLL columns",
                         ses_data_kind_name(s->kind));

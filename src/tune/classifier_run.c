@@ -75,6 +75,8 @@ static bool train(ses_finetune *f, const ses_classifier_plan *p, ses_err *e)
     texts t = { 0 };
     ses_finetuner_options o = ses_finetuner_options_from(&f->o.task, f->task, &f->spec);
     ses_classifier *c = NULL;
+    ses_finetune_report_labels(f, f);
+    ses_finetune_report_rows(f);
     if (!read_texts(&t, f->train_rows, e))
         ses_wrap(e, "%s", f->train_name);
     else

@@ -65,6 +65,15 @@ static bool set_columns(const ses_data_options *o, ses_data_spec *spec, ses_err 
     return true;
 }
 
+static bool set_character(const char *option, const char *text, char *out, ses_err *e)
+{
+    bool tab = !strcmp(text, "\\t") || !strcmp(text, "tab");
+    if (!tab && (strlen(text) != 1 || *text == '"' || *text == '\n'))
+        return ses_fail(e, SES_EUSAGE, "%s: expected one ASCII character or tab", option);
+    *out = tab ? '\t' : *text;
+    return true;
+}
+
 bool ses_data_options_spec(const ses_data_options *o, ses_data_spec *spec, const ses_benchmark **b,
                            ses_err *e)
 {
@@ -78,12 +87,16 @@ bool ses_data_options_spec(const ses_data_options *o, ses_data_spec *spec, const
     if (o->no_header) spec->no_header = true;
     if (o->quotes) spec->quotes = (ses_quotes)o->quotes;
     spec->skip_bad_answers = o->skip_bad;
-    if (!o->delimiter) return true;
-    bool tab = !strcmp(o->delimiter, "\\t") || !strcmp(o->delimiter, "tab");
-    if (!tab && (strlen(o->delimiter) != 1 || *o->delimiter == '"' || *o->delimiter == '\n'))
-        return ses_fail(e, SES_EUSAGE, "delimiter: expected one ASCII character or tab");
-    spec->delimiter = tab ? '\t' : *o->delimiter;
-    return true;
+    spec->bad_rows = o->skip_bad ? SES_BAD_ROWS_DROP : SES_BAD_ROWS_FAIL;
+    spec->encoding = (ses_text_encoding)o->encoding;
+    if (o->label_separator && spec->kind != SES_DATA_MULTI)
+        return ses_fail(e, SES_EUSAGE, "label-separator applies to the task multi_label");
+    bool json = o->label_separator && !strcmp(o->label_separator, "json");
+    if (json) spec->label_separator = '[';
+    if (o->label_separator && !json &&
+        !set_character("label-separator", o->label_separator, &spec->label_separator, e))
+        return false;
+    return !o->delimiter || set_character("delimiter", o->delimiter, &spec->delimiter, e);
 }
 
 /* ---- columns without a name ---- */
@@ -163,7 +176,9 @@ bool ses_data_find_columns(ses_data_spec *s, const char *path, ses_err *e)
                         : rewrite && !s->no_labels ? " and pair"
                                                    : "");
     ses_records *r = ses_records_open(
-        path, &(ses_records_options){ .format = s->table, .delimiter = s->delimiter, .quotes = s->quotes },
+        path,
+        &(ses_records_options){
+            .format = s->table, .delimiter = s->delimiter, .quotes = s->quotes, .encoding = s->encoding },
         e);
     if (!r) return false;
     const ses_string *row;

@@ -1,5 +1,6 @@
 /* Checks before a fine-tuning run: labels, the score that selects the best checkpoint; notices about data
  * and head. */
+#include "data/examples_notices.h"
 #include "tune/multi/mixture.h"
 
 #include "base/elmo/word_chars.h"
@@ -123,10 +124,39 @@ void ses_finetune_report_head(ses_finetune *f)
     ses_buf_free(&b);
 }
 
+typedef struct event_sink {
+    ses_training_fn *on_event;
+    void *ctx;
+} event_sink;
+
+static void put_notice(void *sink, const char *text)
+{
+    const event_sink *s = sink;
+    ses_training_notify(s->on_event, s->ctx, "%s", text);
+}
+
+void ses_finetune_report_labels(const ses_finetune *f, ses_finetune *to)
+{
+    event_sink sink = { ses_finetune_on_event, to };
+    ses_data_label_notices(f->train_rows, f->train_name, put_notice, &sink, NULL);
+}
+
+void ses_finetune_report_rows(ses_finetune *f)
+{
+    event_sink sink = { ses_finetune_on_event, f };
+    ses_data_notices(f->train_rows, f->train_name, put_notice, &sink, NULL);
+    if (f->eval_rows) ses_data_notices(f->eval_rows, f->eval_name, put_notice, &sink, NULL);
+}
+
 void ses_finetune_report_set(const ses_finetuner *t, const ses_finetune_set *s, const char *name,
                              ses_training_fn *on_event, void *ctx)
 {
     char target[64] = "", a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
+    event_sink sink = { on_event, ctx };
+    if (s->rows) ses_data_notices(s->rows, name, put_notice, &sink, NULL);
+    if (s->n_empty)
+        ses_training_notify(on_event, ctx, "%s: %s of %s texts are empty", name,
+                            ses_grouped_text(a, s->n_empty), ses_grouped_text(b, (int64_t)s->n_rows));
     if (t->task->target == SES_TARGET_TEXT)
         snprintf(target, sizeof target, " (target texts: %" PRId64 ")", t->settings.max_target);
     if (s->n_truncated)

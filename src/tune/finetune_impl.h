@@ -192,6 +192,10 @@ bool ses_eval_errors_json(ses_finetuner *t, const ses_finetune_set *s, const ses
                           const char *score, char **json, ses_err *e);
 
 /* Notices about truncated examples, split passages and dropped tokens. name: of the data, for the text. */
+/* Notices about the labels of the training data of f, as events of `to`. */
+void ses_finetune_report_labels(const ses_finetune *f, ses_finetune *to);
+/* Notices about the rows of both sets, which ses_finetune_report_set includes. */
+void ses_finetune_report_rows(ses_finetune *f);
 void ses_finetune_report_set(const ses_finetuner *t, const ses_finetune_set *s, const char *name,
                              ses_training_fn *on_event, void *ctx);
 

@@ -1,6 +1,8 @@
 /* Option tables of labeled files, tasks, transfer learning and confidence intervals. */
 #include "finetune_options.h"
 
+#include "io/text_decoder.h"
+
 /* ---- labeled files ---- */
 
 #define AT(field) offsetof(ses_data_options, field)
@@ -69,7 +71,16 @@ static const ses_opt data_opt[] = {
     { .name = "skip-bad",
       .type = SES_OPT_FLAG,
       .offset = AT(skip_bad),
-      .help = "SQuAD: skip answers that are not in their context instead of failing" },
+      .help = "drop rows with an empty text, an empty label or another error, and count them; SQuAD: answers "
+              "that are not in their context" },
+    { .name = "label-separator",
+      .type = SES_OPT_TEXT,
+      .offset = AT(label_separator),
+      .value = "CHARACTER",
+      .help =
+          "multi_label: character between labels, or json for arrays; default: detected: JSON arrays, |, ; "
+          "or ," },
+    SES_OPT_ENCODING(ses_data_options, encoding),
 };
 #undef AT
 const ses_opt_table ses_data_option_table = { data_opt, SES_LEN(data_opt) };

@@ -557,6 +557,7 @@ static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
         f, &(ses_training_event){
                .kind = SES_TRAINING_STARTED, .trainer = f->trainer, .loss = NAN, .metric = NAN });
     ses_finetune_report_start(f);
+    ses_finetune_report_labels(f, f);
     ses_finetune_report_set(f->tuner, &f->train, f->train_name, ses_finetune_on_event, f);
     if (f->eval_rows) ses_finetune_report_set(f->tuner, &f->eval, f->eval_name, ses_finetune_on_event, f);
     ses_finetune_report_overlap(f, ses_finetune_on_event, f);

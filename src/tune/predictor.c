@@ -229,6 +229,7 @@ ses_examples *ses_predictor_read(const ses_predictor *p, const char *path, bool 
     ses_data_spec s = p->spec;
     bool pairs = ses_is_label_pairs(s.label_values) && p->has_label_names; /* names of the model's labels */
     s.no_labels = !labels;
+    if (!labels) s.bad_rows = SES_BAD_ROWS_FAIL; /* each row has a prediction */
     ses_examples *rows = ses_data_open(&s, path, s.label_values && !pairs ? NULL : p->labels, e);
     if (!rows || !s.label_values || pairs || !p->has_label_names ||
         ses_examples_align_labels(rows, p->labels, e))
@@ -459,6 +460,8 @@ static bool run_group(row_stream *r, ses_examples *d, ses_err *e)
     r->all.n_lost_words += out->set.n_lost_words;
     r->all.n_shortened_words += out->set.n_shortened_words;
     r->p->rows_before += (int64_t)out->set.n_rows;
+    const ses_data_gap *g = ses_examples_gap(d, 0);
+    r->all.n_empty += g ? (int64_t)g->rows : 0;
     bool ok = r->s->on_predictions(r->s->ctx, out, e);
     ses_predictions_free(out);
     return ok;
@@ -558,6 +561,7 @@ bool ses_predictor_predict_part(ses_predictor *p, const char *path, const ses_pr
     row_stream r = { .p = p, .s = s, .part = part, .path = path, .spec = p->spec };
     if (!e) e = &local; /* an error ends the groups */
     r.spec.no_labels = true;
+    r.spec.bad_rows = SES_BAD_ROWS_FAIL; /* each row has a prediction */
     if (!ses_data_find_columns(&r.spec, path, e)) return false;
     if (r.spec.format != SES_DATA_TABLE || r.spec.kind == SES_DATA_TEXT) return run_whole(&r, e);
     bool ok = open_table(&r, e) && run_groups(&r, e);

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/inspect/data_stats.h"
+#include "cli/train/data_notes.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
 #include "tune/finetune_data.h"
@@ -73,17 +74,37 @@ static bool list_benchmarks(const ses_call *c, bool json, ses_err *e)
     return ok;
 }
 
+/* Fails with the first error that would end a training run. */
+static bool check_gaps(const ses_examples *d, const char *path, ses_err *e)
+{
+    const ses_data_gap *g = NULL, *next;
+    for (size_t i = 0; (next = ses_examples_gap(d, i)) && !g; i++)
+        if (next->is_error) g = next;
+    size_t more = ses_examples_dropped(d);
+    if (!g) return true;
+    return more > 1 ? ses_fail(e, SES_EFORMAT,
+                               "%s: line %llu: %s; %zu rows have errors (see Gaps), --skip-bad drops them",
+                               path, (unsigned long long)g->line[0], g->what, more)
+                    : ses_fail(e, SES_EFORMAT, "%s: line %llu: %s; --skip-bad drops the row", path,
+                               (unsigned long long)g->line[0], g->what);
+}
+
 /* Shows a file. *like: the examples of the first file, whose labels the others must have; NULL: this is
  * the first. */
 static bool show_file(const ses_call *c, const ses_data_view *v, ses_examples **like, ses_err *e)
 {
     const args *a = c->args;
     ses_data_stats s = { 0 };
-    ses_examples *d = ses_data_open(v->spec, v->path, *like, e);
+    ses_data_spec spec = *v->spec;
+    bool drops = spec.bad_rows == SES_BAD_ROWS_DROP;
+    if (!drops) spec.bad_rows = SES_BAD_ROWS_COUNT;
+    ses_examples *d = ses_data_open(&spec, v->path, *like, e);
     bool ok = d && ses_data_stats_of(d, &s, e);
     if (ok && *like && !a->json) puts("");
     ok = ok && (a->json ? ses_data_print_json(d, &s, v, e) : ses_data_show(d, &s, v, &c->out, e));
     ses_data_stats_free(&s);
+    if (ok && !*like && ses_examples_label_count(d)) ses_note_labels(c, d, v->path);
+    ok = ok && (drops || check_gaps(d, v->path, e));
     if (*like || !ok)
         ses_examples_free(d);
     else

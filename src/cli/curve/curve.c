@@ -7,6 +7,7 @@
 #include "base/json/json_helpers.h"
 #include "cli/curve/result_folder.h"
 #include "cli/train/command_text.h"
+#include "cli/train/data_notes.h"
 #include "cli/train/train_monitor.h"
 #include "tune/finetune_data.h"
 
@@ -32,7 +33,10 @@ static bool read_data(ses_curve *v, ses_err *e)
     if (!ses_examples_check_learnable(v->train, e)) return ses_wrap(e, "%s", v->a->train);
     ses_data_spec eval = ses_finetune_eval_spec(&none, task, &spec);
     v->test = ses_data_open(&eval, v->a->eval, eval.kind == spec.kind ? v->train : NULL, e);
-    return v->test && ses_examples_overlap(v->train, v->test, &v->overlap, e);
+    if (!v->test) return false;
+    ses_note_data(v->c, v->train, v->a->train, true);
+    ses_note_data(v->c, v->test, v->a->eval, false);
+    return ses_examples_overlap(v->train, v->test, &v->overlap, e);
 }
 
 static void report_overlap(const ses_curve *v)

@@ -3,6 +3,7 @@
 #include "base/str.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
+#include "data/examples_notices.h"
 #include "data_stats.h"
 
 #include <inttypes.h>
@@ -108,6 +109,17 @@ static void show_metrics(const ses_data_spec *s, const ses_term *t)
     ses_show_line(t, "Metrics", "%s; best model by %s", text, s->best_metric);
 }
 
+static void show_gaps(const ses_examples *d, const ses_term *t)
+{
+    char text[400];
+    const ses_data_gap *g;
+    for (size_t i = 0; (g = ses_examples_gap(d, i)); i++) {
+        ses_data_gap_text(g, text, sizeof text);
+        ses_show_line(t, i ? "" : "Gaps", "%s", text);
+    }
+    if (!ses_examples_gap(d, 0)) ses_show_line(t, "Gaps", "none");
+}
+
 bool ses_data_show(const ses_examples *d, const ses_data_stats *s, const ses_data_view *v, const ses_term *t,
                    ses_err *e)
 {
@@ -135,6 +147,7 @@ bool ses_data_show(const ses_examples *d, const ses_data_stats *s, const ses_dat
     ses_show_line(t, "Duplicates", "%s%s%s", s->duplicates ? ses_grouped_text(n, s->duplicates) : "none",
                   s->contradictions ? "; with another label: " : "",
                   s->contradictions ? ses_grouped_text(m, s->contradictions) : "");
+    show_gaps(d, t);
     show_metrics(v->spec, t);
     if (has_labels(d) && !show_labels(d, s, t, e)) return false;
     for (size_t i = 0; i < count && i < (size_t)v->show; i++) {
@@ -206,6 +219,24 @@ static void put_labels(ses_json_writer *w, const ses_examples *d, const ses_data
     ses_json_end_array(w);
 }
 
+static void put_gaps(ses_json_writer *w, const ses_examples *d)
+{
+    const ses_data_gap *g;
+    ses_json_member_array(w, "gaps");
+    for (size_t i = 0; (g = ses_examples_gap(d, i)); i++) {
+        ses_json_begin_object(w);
+        ses_json_member_string(w, "what", g->what);
+        ses_json_member_int(w, "rows", (int64_t)g->rows);
+        ses_json_member_bool(w, "error", g->is_error);
+        ses_json_member_array(w, "lines");
+        for (size_t k = 0; k < g->rows && k < SES_LEN(g->line); k++) ses_json_put_int(w, (int64_t)g->line[k]);
+        ses_json_end_array(w);
+        ses_json_end_object(w);
+    }
+    ses_json_end_array(w);
+    ses_json_member_int(w, "dropped", (int64_t)ses_examples_dropped(d));
+}
+
 bool ses_data_print_json(const ses_examples *d, const ses_data_stats *s, const ses_data_view *v, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
@@ -224,6 +255,9 @@ bool ses_data_print_json(const ses_examples *d, const ses_data_stats *s, const s
     if (ses_examples_kind(d) == SES_DATA_TAG) ses_json_member_int(w, "tokens", s->tokens);
     ses_json_member_int(w, "duplicates", s->duplicates);
     ses_json_member_int(w, "contradictions", s->contradictions);
+    put_gaps(w, d);
+    char separator[2] = { ses_examples_label_separator(d), 0 };
+    if (*separator) ses_json_member_string(w, "label_separator", *separator == '[' ? "json" : separator);
     ses_json_member_int(w, "skipped_answers", (int64_t)ses_examples_skipped(d));
     ses_json_member_array(w, "metrics");
     for (const char *p = v->spec->metrics; p; p = strchr(p, '|') ? strchr(p, '|') + 1 : NULL)

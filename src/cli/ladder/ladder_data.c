@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "cli/train/data_notes.h"
 #include "tune/finetune_data.h"
 
 #include <stdlib.h>
@@ -94,6 +95,7 @@ bool ses_ladder_read(ses_ladder *l, ses_err *e)
     l->test_name = l->c->n_operands > 2 ? l->c->operands[2] : l->train_name;
     ses_examples *all = ses_data_open(&spec, l->train_name, NULL, e);
     if (!all) return false;
+    ses_note_data(l->c, all, l->train_name, true);
     bool ok = ses_examples_check_learnable(all, e) || ses_wrap(e, "%s", l->train_name);
     if (ok && l->c->n_operands == 2) {
         ok = split(l, all, e);
@@ -102,6 +104,7 @@ bool ses_ladder_read(ses_ladder *l, ses_err *e)
         l->train = all;
         l->test = ses_data_open(&spec, l->test_name, all, e);
         ok = l->test != NULL;
+        if (ok) ses_note_data(l->c, l->test, l->test_name, false);
     } else
         ses_examples_free(all);
     return ok && ses_examples_overlap(l->train, l->test, &l->overlap, e);

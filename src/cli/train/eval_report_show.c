@@ -15,6 +15,21 @@ enum {
     MAX_SCORES = 6
 }; /* more labels than MAX_MATRIX: a list of confusions */
 
+/* The scores whose interval has no width. */
+static void show_constant(const ses_eval_report *r, const ses_term *t)
+{
+    char names[400] = "";
+    for (size_t i = 0, shown = 0; r->level > 0 && i < r->scores.n && shown < MAX_SCORES; i++) {
+        const ses_score *s = &r->scores.item[i];
+        size_t used = strlen(names);
+        if (!ses_eval_report_is_overall(r, i) || s->low != s->high) continue;
+        snprintf(names + used, sizeof names - used, "%s%s", shown++ ? ", " : "", s->name);
+    }
+    if (*names)
+        ses_show_line(t, "Note",
+                      "the same in every resample, so that the interval does not show the error: %s", names);
+}
+
 void ses_eval_report_show(const ses_eval_report *r, const ses_term *t)
 {
     char line[800] = "";
@@ -29,6 +44,7 @@ void ses_eval_report_show(const ses_eval_report *r, const ses_term *t)
     if (!isnan(r->loss)) ses_show_line(t, "Loss", "%.4f", r->loss);
     ses_show_line(t, "Scores", "%s", line);
     if (r->exit_counts) ses_show_line(t, "Layers", "%.2f of %zu on average", r->mean_layers, r->n_layers);
+    show_constant(r, t);
     if (r->level > 0) ses_show_line(t, "Intervals", "%g %% bootstrap confidence", 100 * r->level);
 }
 

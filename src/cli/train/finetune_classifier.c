@@ -15,6 +15,7 @@
 /* Options of finetune that a method reads, besides its settings. */
 static const char *const READ =
     "task|train|train-size|shots|eval|output|method|text|pair|label|labels|delimiter|format|quotes|no-header|"
+    "skip-bad|label-separator|encoding|"
     "metrics|metric|"
     "overwrite|resume|seed|seeds|grid|core-watts|co2-per-kwh|price-per-hour|price-per-kwh|bootstrap|"
     "confidence|threads|isa|device|json|"

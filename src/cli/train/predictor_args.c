@@ -70,7 +70,9 @@ static ses_json_doc *copy_data_options(const ses_json *stored, const char *task,
     else
         put_option(stored, "task", w);
     for (ses_opt_iter it = ses_opt_begin(opt, SES_LEN(opt)); (o = ses_opt_next(&it));)
-        if (!except || strcmp(o->name, except)) put_option(stored, o->name, w);
+        if (strcmp(o->name, "encoding") &&
+            (!except || strcmp(o->name, except))) /* another file, another one */
+            put_option(stored, o->name, w);
     ses_json_end_object(w);
     ses_json_end_object(w);
     return ses_json_writer_parse(w, e);

@@ -85,7 +85,8 @@ const char *ses_finetune_detect_task(const char *path, const ses_data_options *o
     ses_records *r =
         ses_records_open(path,
                          &(ses_records_options){ .format = f <= SES_FORMAT_JSONL ? table[f] : SES_TABLE_AUTO,
-                                                 .quotes = (ses_quotes)o->quotes },
+                                                 .quotes = (ses_quotes)o->quotes,
+                                                 .encoding = (ses_text_encoding)o->encoding },
                          e);
     const char *task = r ? table_task(r, o, e) : NULL;
     ses_records_free(r);

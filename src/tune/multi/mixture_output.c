@@ -80,6 +80,7 @@ void ses_mixture_report_sets(const ses_mixture *m)
                             m->name[k], f->train.n_rows, f->train_name, 100 * m->weight[k] / m->total_weight,
                             m->name[k]);
         if (!k) continue;
+        ses_finetune_report_labels(f, first);
         ses_finetune_report_set(f->tuner, &f->train, f->train_name, ses_finetune_on_event, first);
         if (f->eval_rows)
             ses_finetune_report_set(f->tuner, &f->eval, f->eval_name, ses_finetune_on_event, first);

@@ -1,0 +1,127 @@
+/* Fields with several labels: "billing|delivery", or a JSON array. The separator is chosen when all fields
+ * are known. */
+#include "examples_impl.h"
+
+#include "base/alloc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char separators[] = "|;,";
+
+bool ses_examples_keep_labels(ses_examples *d, ses_string field, ses_err *e)
+{
+    if (!ses_array_reserve(&d->raw, &d->raw_cap, d->n + 1, sizeof *d->raw, e)) return false;
+    if (!ses_examples_keep(d, &field, e)) return false;
+    d->raw[d->n] = field;
+    return true;
+}
+
+static bool is_array(ses_string s)
+{
+    s = ses_trim(s);
+    return s.n > 1 && *s.p == '[' && s.p[s.n - 1] == ']';
+}
+
+/* The first separator that occurs in a field other than an array; else '[' if there are arrays; else 0. The
+ * separator of the training data comes first. */
+static char choose(const ses_examples *d)
+{
+    bool arrays = false, occurs[sizeof separators] = { 0 };
+    for (size_t i = 0; i < d->n; i++) {
+        bool array = is_array(d->raw[i]);
+        arrays |= array;
+        for (size_t k = 0; !array && separators[k]; k++)
+            occurs[k] |= d->raw[i].n && memchr(d->raw[i].p, separators[k], d->raw[i].n);
+    }
+    const char *like = d->separator ? strchr(separators, d->separator) : NULL;
+    if (like && occurs[like - separators]) return d->separator;
+    for (size_t k = 0; separators[k]; k++)
+        if (occurs[k]) return separators[k];
+    return arrays ? '[' : 0;
+}
+
+static bool add_label(ses_examples *d, ses_string name, ses_labeled_example *x, ses_err *e)
+{
+    name = ses_trim(name);
+    if (!ses_examples_take_label(d, name.p, name.n, &x->labels[x->n_labels], e)) return false;
+    for (size_t k = 0; k < x->n_labels; k++)
+        if (x->labels[k] == x->labels[x->n_labels])
+            return ses_fail(e, SES_EFORMAT, "label \"%s\" appears twice", ses_quoted_of(name.p, name.n).s);
+    x->n_labels++;
+    return true;
+}
+
+/* A field with one of separators; 0: it is one label. An empty field has none. */
+static bool split_text(ses_examples *d, ses_string s, char separator, ses_labeled_example *x, ses_err *e)
+{
+    size_t count = 1, at = 0;
+    for (size_t i = 0; i < s.n; i++) count += separator && s.p[i] == separator;
+    x->labels = ses_arena_array(&d->arena, count, sizeof *x->labels, e);
+    bool ok = x->labels != NULL;
+    while (ok && ses_trim(s).n && count--) {
+        const char *stop = count ? memchr(s.p + at, separator, s.n - at) : s.p + s.n;
+        size_t n = (size_t)(stop - s.p) - at;
+        ok = add_label(d, (ses_string){ s.p + at, n }, x, e);
+        at += n + 1;
+    }
+    return ok;
+}
+
+static bool add_json(ses_examples *d, const ses_json *v, ses_labeled_example *x, ses_err *e)
+{
+    char number[24];
+    int64_t i;
+    size_t n;
+    const char *s = ses_json_string(v, &n);
+    if (!s && ses_json_int(v, &i))
+        s = number, n = (size_t)snprintf(number, sizeof number, "%lld", (long long)i);
+    if (!s || memchr(s, 0, n))
+        return ses_fail(e, SES_EFORMAT, "a label is %s, expected a string or an integer",
+                        s ? "a string with NUL" : ses_json_type_name(ses_json_type_of(v)));
+    return add_label(d, (ses_string){ s, n }, x, e);
+}
+
+static bool split_array(ses_examples *d, ses_string s, ses_labeled_example *x, ses_err *e)
+{
+    ses_err why = { 0 };
+    s = ses_trim(s);
+    ses_json_doc *doc = s.n ? ses_json_parse_line(s.p, s.n, &why) : NULL;
+    const ses_json *v = ses_json_root(doc);
+    bool ok = !s.n || (doc && ses_json_type_of(v) == SES_JSON_ARRAY);
+    if (!ok)
+        ses_fail(e, why.code == SES_ENOMEM ? SES_ENOMEM : SES_EFORMAT,
+                 "the labels %s are not a JSON array, as [\"a\", \"b\"] with double quotes",
+                 ses_quoted_of(s.p, s.n).s);
+    x->labels = ok ? ses_arena_array(&d->arena, ses_json_len(v) + 1, sizeof *x->labels, e) : NULL;
+    ok = x->labels != NULL;
+    for (size_t k = 0; ok && k < ses_json_len(v); k++) ok = add_json(d, ses_json_at(v, k), x, e);
+    ses_json_free(doc);
+    return ok;
+}
+
+bool ses_examples_split_labels(ses_examples *d, ses_err *e)
+{
+    size_t kept = 0;
+    bool ok = true;
+    bool own =
+        d->separator && !strchr(separators, d->separator); /* that of the training data, which was set */
+    if (d->spec->label_separator || !own)
+        d->separator = d->spec->label_separator ? d->spec->label_separator : choose(d);
+    for (size_t i = 0; ok && i < d->n; i++) {
+        ses_labeled_example *x = &d->item[i];
+        ses_err why = { 0 };
+        bool array = d->separator == '[' || (!d->spec->label_separator && is_array(d->raw[i]));
+        if (array ? split_array(d, d->raw[i], x, &why) : split_text(d, d->raw[i], d->separator, x, &why))
+            d->item[kept++] = *x;
+        else
+            ok = ses_examples_drop(d, &why, x->line, e) ||
+                 ses_wrap(e, "line %llu", (unsigned long long)x->line);
+    }
+    d->n = ok ? kept : d->n;
+    ses_free(d->raw);
+    d->raw = NULL;
+    return ok;
+}
+
+char ses_examples_label_separator(const ses_examples *d) { return d->separator; }
