@@ -52,6 +52,32 @@ for analysis in view explain lens; do
     esac
     that "$analysis: mBART begins a target with its last token" 'out_has "$first"'
 done
+# The decoder of an mBART reads the last token first, in every analysis of a corpus: the start token of its config
+# changes nothing. That of a BART does.
+for m in bart mbart; do
+    cp -r "$tmp/$m-lm" "$tmp/$m-9"
+    sed 's/"decoder_start_token_id": 2/"decoder_start_token_id": 9/' "tests/golden/$m-lm/config.json" >"$tmp/$m-9/config.json"
+done
+awk 'BEGIN { print "text\ttarget\tlabel"
+    for (i = 1; i < 31; i++) print "w" i " w5 w6\tw7 w" i + 9 " w8\t" i % 2 }' >"$tmp/pairs.tsv"
+# shellcheck disable=SC2086  # an analysis and its options
+start_matters() { # MODEL; the analysis is in $analysis, which splits into words
+    m=$1
+    case $analysis in probe*) set -- $analysis "$tmp/pairs.tsv" ;; *) set -- $analysis "$tmp/pairs.tsv" --target-column target ;; esac
+    run "$@" -m "$tmp/$m-9" --decoder --json && sed "s/$m-9/$m-lm/g" "$tmp/out" >"$tmp/want"
+    run "$@" -m "$tmp/$m-lm" --decoder --json && [ -s "$tmp/want" ] && ! cmp -s "$tmp/want" "$tmp/out"
+}
+for analysis in "neurons --label-column label --positive 1" heads "geometry --min-count 2" "probe text --no-random --mdl"; do
+    that "$analysis: the decoder of a BART begins with its start token" 'start_matters bart'
+    that "$analysis: the decoder of an mBART begins with the last token" '! start_matters mbart && [ -s "$tmp/out" ]'
+done
+sed 's/"decoder_start_token_id": 2/"decoder_start_token_id": -1/' "$tmp/bart-lm/config.json" >"$tmp/bart-9/config.json"
+for analysis in neurons heads geometry; do
+    run $analysis "$tmp/pairs.tsv" -m "$tmp/bart-9" --decoder --target-column target
+    that "$analysis: no start token" '[ $? -ne 0 ] && grep -q "no decoder_start_token_id" "$tmp/err"'
+done
+run feature-extraction -m "$tmp/bart-9" 'w5 w6'
+that 'feature-extraction: no start token' '[ $? -ne 0 ] && grep -q "no decoder_start_token_id" "$tmp/err"'
 run explain -m "$tmp/bart-lm" 'w5 w6' --target 'w7 w8' --svg "$tmp/a.svg" --method gradient
 that 'a long legend has two lines' 'grep -qE "<text x=\"0.0\"[^>]*>values [-0-9.]* to [-0-9.]*</text>" "$tmp/a.svg"'
 

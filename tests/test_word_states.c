@@ -248,6 +248,9 @@ static const char letters[] =
     "\"Whitespace\"}, \"post_processor\": null, \"decoder\": null, \"model\": {\"type\": \"WordLevel\", "
     "\"vocab\": {\"?\": 4, \"a\": 5, \"b\": 6, \"c\": 7, \"d\": 8}, \"unk_token\": \"?\"}}";
 
+/* Start tokens of test_architecture: no decoder; the last token of each text (mBART). */
+enum { NONE = -1, LAST_TOKEN = -2 };
+
 /* The rows equal the states of a forward pass. The decoder reads a start token before the text. */
 static void test_architecture(const char *dir, bool no_head, bool decoder, const char *output, int32_t start)
 {
@@ -265,8 +268,9 @@ static void test_architecture(const char *dir, bool no_head, bool decoder, const
         run(&c, text, 3, (ses_word_states_options){ .layers = layers, .n_layers = 3, .decoder = decoder });
     int32_t ids[] = { 5, 6, 7, 5, 8, 7, 8, 8 }, cu[] = { 0, 4, 5, 8 }, target_cu[] = { 0, 5, 7, 11 },
             target[] = { start, 5, 6, 7, 5, start, 8, start, 7, 8, 8 };
+    for (int i = 0; start == LAST_TOKEN && i < 3; i++) target[target_cu[i]] = ids[cu[i + 1] - 1];
     ses_batch b = { .seqs = 3, .tokens = 8, .cu_seqlens = cu, .ids = ids };
-    if (start >= 0) b.target_cu_seqlens = target_cu, b.target_ids = target;
+    if (start != NONE) b.target_cu_seqlens = target_cu, b.target_ids = target;
     ses_tape *tape = ses_tape_new(dev, NULL, &e);
     ses_outputs out;
     CHECK_MSG(ses_model_forward(c.model, tape, &b, &(ses_output_request){ .hidden_states = true }, &out, &e),
@@ -299,17 +303,18 @@ static void test_architecture(const char *dir, bool no_head, bool decoder, const
 
 static void test_architectures(void)
 {
-    test_architecture("tests/golden/gpt2-lm", true, false, "hidden_states", -1);
-    test_architecture("tests/golden/xlnet-model", true, false, "hidden_states", -1);
-    test_architecture("tests/golden/transfo-xl-lm", true, false, "hidden_states", -1);
-    test_architecture("tests/golden/t5-v1.1", true, false, "hidden_states", -1);
-    test_architecture("tests/golden/bart-lm", true, false, "hidden_states", -1);
-    test_architecture("tests/golden/mbart-lm", true, false, "hidden_states", -1);
-    test_architecture("tests/golden/albert-groups", true, false, "hidden_states", -1);
-    test_architecture("tests/golden/deberta-v2-conv", true, false, "hidden_states", -1);
+    test_architecture("tests/golden/gpt2-lm", true, false, "hidden_states", NONE);
+    test_architecture("tests/golden/xlnet-model", true, false, "hidden_states", NONE);
+    test_architecture("tests/golden/transfo-xl-lm", true, false, "hidden_states", NONE);
+    test_architecture("tests/golden/t5-v1.1", true, false, "hidden_states", NONE);
+    test_architecture("tests/golden/bart-lm", true, false, "hidden_states", NONE);
+    test_architecture("tests/golden/mbart-lm", true, false, "hidden_states", NONE);
+    test_architecture("tests/golden/albert-groups", true, false, "hidden_states", NONE);
+    test_architecture("tests/golden/deberta-v2-conv", true, false, "hidden_states", NONE);
     test_architecture("tests/golden/bart-lm", false, false, "encoder_hidden_states", 2);
     test_architecture("tests/golden/bart-lm", false, true, "decoder_hidden_states", 2);
     test_architecture("tests/golden/t5-v1.1", false, true, "decoder_hidden_states", 0);
+    test_architecture("tests/golden/mbart-lm", false, true, "decoder_hidden_states", LAST_TOKEN);
     ses_err e = { 0 };
     corpus c = { ses_model_open("tests/golden/opt-350m-classify", dev,
                                 &(ses_model_options){ .no_head = true }, &e),

@@ -4,6 +4,7 @@
 #include "analysis/text_file.h"
 #include "analysis/token_text.h"
 #include "base/alloc.h"
+#include "nn/decoder_input.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -153,10 +154,7 @@ static bool read_text(lens_run *r, ses_err *e)
         return false;
     r->decoder_id = ses_alloc_array((size_t)r->tokens, sizeof *r->decoder_id, e);
     if (!r->decoder_id) return false;
-    bool starts = c->decoder.label_shift == SES_SHIFT_START;
-    r->decoder_id[0] = starts ? (int32_t)c->decoder.start_id : r->id[r->tokens - 1];
-    memcpy(r->decoder_id + 1, r->id, (size_t)(r->tokens - 1) * sizeof *r->id);
-    return choose_positions(r, e);
+    return ses_decoder_shift(c, r->id, (size_t)r->tokens, r->decoder_id, e) && choose_positions(r, e);
 }
 
 /* --token replaces the answer of every position. */

@@ -5,6 +5,7 @@
 #include "analysis.h"
 #include "base/alloc.h"
 #include "model/model_desc.h"
+#include "nn/decoder_input.h"
 #include "tensor/device_impl.h"
 
 #include <stdio.h>
@@ -291,7 +292,7 @@ static bool collect_layers(reader *r, const ses_outputs *out, size_t first_span,
     return true;
 }
 
-/* The decoder's input: the start token, then the sequence. */
+/* The decoder's input: the token before the sequence, then the sequence. */
 static bool fill_target(reader *r, ses_batch *b, size_t first, size_t begin, ses_err *e)
 {
     size_t seqs = (size_t)b->seqs, at = 0, from = begin, tokens = r->seq_end[first + seqs - 1] - begin;
@@ -301,8 +302,12 @@ static bool fill_target(reader *r, ses_batch *b, size_t first, size_t begin, ses
         return false;
     r->target_cu_seqlens[0] = 0;
     for (size_t s = 0; s < seqs; s++) {
-        r->target_id[at++] = (int32_t)r->m->c.decoder.start_id;
-        for (; from < r->seq_end[first + s]; from++) r->target_id[at++] = r->id[from];
+        const int32_t *id = r->id + from;
+        size_t n = r->seq_end[first + s] - from;
+        r->target_id[at] = ses_decoder_filler(&r->m->c);
+        if (r->o->decoder && !ses_decoder_first(&r->m->c, id, n, r->target_id + at, e)) return false;
+        memcpy(r->target_id + at + 1, id, n * sizeof *id);
+        at += n + 1, from += n;
         r->target_cu_seqlens[s + 1] = (int32_t)at;
     }
     b->target_cu_seqlens = r->target_cu_seqlens, b->target_ids = r->target_id;

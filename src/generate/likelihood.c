@@ -6,6 +6,7 @@
 #include "base/unicode/utf8.h"
 #include "model/model_desc.h"
 #include "nn/cache_impl.h"
+#include "nn/decoder_input.h"
 
 #include <string.h>
 
@@ -73,7 +74,7 @@ static bool prepare(ses_likelihood *l, const char *dir, ses_err *e)
                         (long long)l->o.max_length);
     if (l->o.pass_tokens <= 0) l->o.pass_tokens = PASS_TOKENS;
     l->vocab = ses_model_vocab_size(m);
-    bool wraps = l->kind == SES_LIKELIHOOD_SEQ2SEQ && m->c.decoder.label_shift != SES_SHIFT_START;
+    bool wraps = l->kind == SES_LIKELIHOOD_SEQ2SEQ && ses_decoder_wraps(&m->c);
     if (l->kind != SES_LIKELIHOOD_MASKED && !wraps && !l->o.no_sharing)
         l->cache = ses_cache_new_shared(m, SLOTS, &none);
     return l->cache || none.code != SES_ENOMEM || ses_fail(e, none.code, "%s", none.msg);

@@ -9,6 +9,7 @@
 #include "base/sort.h"
 #include "model/model_desc.h"
 #include "nn/cache_impl.h"
+#include "nn/decoder_input.h"
 #include "op/op.h"
 #include "tensor/device_impl.h"
 
@@ -64,10 +65,7 @@ typedef struct runner {
 static bool is_seq2seq(const runner *r) { return r->l->kind == SES_LIKELIHOOD_SEQ2SEQ; }
 
 /* The decoder's first input is the last label (mBART), not a start token. */
-static bool wraps(const runner *r)
-{
-    return is_seq2seq(r) && r->l->model->c.decoder.label_shift != SES_SHIFT_START;
-}
+static bool wraps(const runner *r) { return is_seq2seq(r) && ses_decoder_wraps(&r->l->model->c); }
 
 /* ---- a pass ---- */
 
@@ -229,7 +227,8 @@ static bool add_whole(runner *r, const job *j, const unit *u, ses_err *e)
     bool seq2seq = is_seq2seq(r);
     int64_t begin = seq2seq ? 1 : s->n_context;
     if (!make_room(r, begin + s->n_scored - 1, seq2seq ? s->n_context : 0, s->n_scored, e)) return false;
-    int32_t start = wraps(r) ? scored[s->n_scored - 1] : (int32_t)r->l->model->c.decoder.start_id;
+    int32_t start = 0;
+    if (seq2seq && !ses_decoder_first(&r->l->model->c, scored, (size_t)s->n_scored, &start, e)) return false;
     int64_t at = r->tokens + begin - 1;
     put_tokens(r, seq2seq ? &start : j->id, begin);
     put_tokens(r, scored, s->n_scored - 1);
@@ -321,8 +320,9 @@ static bool uses_cache(const runner *r, const unit *u)
 static bool add_context(runner *r, unit *u, int32_t k, ses_err *e)
 {
     const job *j = &r->job[u->first];
-    int32_t start = (int32_t)r->l->model->c.decoder.start_id;
+    int32_t start = 0;
     bool seq2seq = is_seq2seq(r);
+    if (seq2seq && !ses_decoder_first(&r->l->model->c, NULL, 0, &start, e)) return false;
     u->base = seq2seq ? 1 : j->s->n_context;
     u->at = next_long(r, u, u->first), u->fed = 0;
     if (!make_room(r, u->base, seq2seq ? j->s->n_context : 0, 1, e)) return false;

@@ -3,6 +3,7 @@
 
 #include "base/elmo/word_chars.h"
 #include "nn/cache_impl.h"
+#include "nn/decoder_input.h"
 
 /* Offsets must rise from 0 to the number of tokens, without empty or too long sequences (max_len 0: any
  * length). */
@@ -54,6 +55,9 @@ static bool check_labels(const ses_model *m, const ses_head_use *use, const ses_
 static bool check_target(const ses_model *m, const ses_batch *b, ses_err *e)
 {
     bool reads = m->stack[1].layer && (b->target_cu_seqlens || !m->c.decoder.input_from_source);
+    bool shifts = m->stack[1].layer && !b->target_ids && !ses_decoder_wraps(&m->c);
+    int32_t first;
+    if (shifts && (!reads || b->labels) && !ses_decoder_first(&m->c, NULL, 0, &first, e)) return false;
     if (!reads) return true;
     if (!b->target_cu_seqlens || (!b->target_ids && !b->labels))
         return ses_fail(e, SES_EARG,

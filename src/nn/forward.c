@@ -1,6 +1,7 @@
 /* Uploads a batch, derives positions, decoder inputs and masks, and collects the outputs of a forward
  * pass. */
 #include "cache_impl.h"
+#include "decoder_input.h"
 #include "layer_hooks.h"
 
 #include <stdarg.h>
@@ -66,34 +67,19 @@ static void upload(ses_forward_ctx *p, const ses_config *c, ses_seqs *q, const i
     q->positions = positions(p, c, q, given);
 }
 
-/* Decoder input: given, or the labels shifted right behind the start token (or the sequence's own last
- * label). */
-static const int32_t *decoder_input(ses_forward_ctx *p, const ses_batch *b, int64_t tokens)
+/* Labels shifted right, or the encoder's input (BART without decoder ids). cu: ends of the sequences. */
+static const int32_t *shift(ses_forward_ctx *p, const int32_t *label, const int32_t *cu)
 {
-    const ses_config *c = p->c;
-    if (b->target_ids) return b->target_ids;
-    int32_t *ids = ses_tape_host_alloc(p->tape, (size_t)tokens, sizeof *ids);
-    for (int64_t s = 0; ids && s < b->seqs; s++)
-        for (int32_t t = b->target_cu_seqlens[s]; t < b->target_cu_seqlens[s + 1]; t++) {
-            bool first = t == b->target_cu_seqlens[s];
-            int32_t last = b->labels[b->target_cu_seqlens[s + 1] - 1];
-            int32_t id = !first                                          ? b->labels[t - 1]
-                         : c->decoder.label_shift == SES_SHIFT_WRAP_LAST ? last
-                                                                         : (int32_t)c->decoder.start_id;
-            ids[t] = id == SES_IGNORE_INDEX ? (int32_t)c->pad_id : id;
+    int64_t seqs = p->batch->seqs;
+    int32_t *ids = ses_tape_host_alloc(p->tape, (size_t)cu[seqs], sizeof *ids);
+    ses_err e = { 0 };
+    for (int64_t s = 0; ids && s < seqs; s++)
+        if (!ses_decoder_shift(p->c, label + cu[s], (size_t)(cu[s + 1] - cu[s]), ids + cu[s], &e)) {
+            ses_tape_fail(p->tape, e.code, "%s", e.msg);
+            return NULL;
         }
-    return ids;
-}
-
-/* The encoder's input shifted right, as decoder input (BART without decoder ids). */
-static const int32_t *shift_source_right(ses_forward_ctx *p, const ses_batch *b)
-{
-    int32_t *ids = ses_tape_host_alloc(p->tape, (size_t)b->tokens, sizeof *ids);
-    for (int64_t s = 0; ids && s < b->seqs; s++)
-        for (int32_t t = b->cu_seqlens[s]; t < b->cu_seqlens[s + 1]; t++)
-            ids[t] = t > b->cu_seqlens[s]                               ? b->ids[t - 1]
-                     : p->c->decoder.label_shift == SES_SHIFT_WRAP_LAST ? b->ids[b->cu_seqlens[s + 1] - 1]
-                                                                        : (int32_t)p->c->decoder.start_id;
+    for (int32_t t = 0; ids && t < cu[seqs]; t++)
+        if (ids[t] == SES_IGNORE_INDEX) ids[t] = (int32_t)p->c->pad_id;
     return ids;
 }
 
@@ -152,7 +138,9 @@ void ses_forward_begin(ses_forward_ctx *p, size_t outputs)
     if (b->cache) ses_cache_begin(p);
     if (!b->target_cu_seqlens && !p->c->decoder.input_from_source) return;
     const int32_t *cu = b->target_cu_seqlens ? b->target_cu_seqlens : b->cu_seqlens;
-    const int32_t *ids = b->target_cu_seqlens ? decoder_input(p, b, cu[b->seqs]) : shift_source_right(p, b);
+    const int32_t *ids = b->target_cu_seqlens && b->target_ids ? b->target_ids
+                         : b->target_cu_seqlens                ? shift(p, b->labels, cu)
+                                                               : shift(p, b->ids, cu);
     p->target = (ses_seqs){ .seqs = b->seqs, .tokens = cu[b->seqs], .host_cu_seqlens = cu, .host_ids = ids };
     if (ids) upload(p, p->c, &p->target, NULL, b->target_positions);
 }

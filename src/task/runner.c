@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/thread_pool.h"
 #include "nn/chars/char_word_cache.h"
+#include "nn/decoder_input.h"
 #include "pipeline_impl.h"
 #include "prepared.h"
 #include "tensor/device_impl.h"
@@ -131,13 +132,6 @@ static bool choose_batch(ses_pipeline *p, ses_err *e)
     return true;
 }
 
-/* Default input of a decoder: the text shifted right. */
-static void shift_right(const ses_config *c, const int32_t *id, size_t n, int32_t *to)
-{
-    to[0] = c->decoder.label_shift == SES_SHIFT_START ? (int32_t)c->decoder.start_id : id[n - 1];
-    memcpy(to + 1, id, (n - 1) * sizeof *id);
-}
-
 /* Masks of answers and CLS tokens, if the task has set them: in all sequences or in none. */
 static bool fill_answers(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_err *e)
 {
@@ -243,7 +237,7 @@ static bool fill_batch(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, 
         const ses_seq *q = b->seq[s];
         memcpy(id + at, q->id, q->n * sizeof *id);
         memcpy(type_id + at, q->type_id, q->n * sizeof *type_id);
-        if (decoder) shift_right(c, q->id, q->n, decoder_id + at);
+        if (decoder && !ses_decoder_shift(c, q->id, q->n, decoder_id + at, e)) return false;
         for (size_t i = 0; i < q->n_rows; i++) row[k++] = (int32_t)at + q->rows[i];
         at += q->n;
         cu_seqlens[s + 1] = (int32_t)at;

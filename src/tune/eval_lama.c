@@ -5,6 +5,7 @@
 #include "base/strmap.h"
 #include "io/text_reader.h"
 #include "model/model_desc.h"
+#include "nn/decoder_input.h"
 #include "text/tokenizer_config.h"
 
 #include <math.h>
@@ -171,9 +172,7 @@ static bool set_decoder_input(ses_lama *l, ses_batch *b, ses_err *e)
         return false;
     for (int64_t s = 0; s < b->seqs; s++) {
         int32_t from = b->cu_seqlens[s], end = b->cu_seqlens[s + 1];
-        bool starts = c->decoder.label_shift == SES_SHIFT_START;
-        l->decoder_id[from] = starts ? (int32_t)c->decoder.start_id : l->id[end - 1];
-        memcpy(l->decoder_id + from + 1, l->id + from, (size_t)(end - from - 1) * sizeof *l->id);
+        if (!ses_decoder_shift(c, l->id + from, (size_t)(end - from), l->decoder_id + from, e)) return false;
     }
     b->target_cu_seqlens = b->cu_seqlens, b->target_ids = l->decoder_id;
     return true;

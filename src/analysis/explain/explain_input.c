@@ -3,6 +3,7 @@
 
 #include "analysis/token_text.h"
 #include "base/suggest.h"
+#include "nn/decoder_input.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -93,12 +94,10 @@ bool ses_explain_side_of_target(ses_explain *x, const char *text, ses_explain_si
     const ses_config *c = &x->m->c;
     if (!ses_encode(x->tokens, &(ses_input){ .text = { text, strlen(text) } }, NULL, e)) return false;
     const ses_encoding *k = ses_encode_ctx_result(x->tokens);
-    bool wraps = c->decoder.label_shift == SES_SHIFT_WRAP_LAST && k->n && k->special_mask[k->n - 1];
-    int64_t start = wraps ? k->id[k->n - 1] : c->decoder.start_id;
-    if (start < 0) return ses_fail(e, SES_EARG, "the model's config has no decoder_start_token_id");
     if (!side_alloc(&x->mem, s, (int64_t)k->n + 1, e)) return false;
+    if (!ses_decoder_first(c, k->id, k->n, s->id, e)) return false;
     s->text = text;
-    s->id[0] = (int32_t)start, s->special[0] = 1, s->word[0] = -1;
+    s->special[0] = 1, s->word[0] = -1;
     for (int64_t i = 1; i < s->n; i++) {
         size_t j = (size_t)i - 1;
         bool special = k->special_mask[j] || k->word_id[j] < 0;

@@ -2,6 +2,7 @@
  * the token vectors. */
 #include "explain.h"
 
+#include "nn/decoder_input.h"
 #include "tensor/device_impl.h"
 
 #include <math.h>
@@ -34,14 +35,14 @@ int64_t ses_explain_vectors(const ses_explain *x, int side)
     return x->echo ? x->side[SES_EXPLAIN_SOURCE].n : x->side[side].n;
 }
 
-/* The decoder reads a start token, then the source's tokens but the last; the first one may be the last of
- * the source instead (mBART). */
+/* The decoder reads the source again, shifted right. */
 void ses_explain_fold_echo(ses_explain *x, double *echo)
 {
     const ses_explain_side *s = &x->side[SES_EXPLAIN_SOURCE];
-    for (int64_t i = 0; x->echo && i + 1 < s->n; i++) x->value[SES_EXPLAIN_SOURCE][i] += echo[i + 1];
-    if (x->echo && x->m->c.decoder.label_shift == SES_SHIFT_WRAP_LAST)
-        x->value[SES_EXPLAIN_SOURCE][s->n - 1] += echo[0];
+    for (int64_t i = 0; x->echo && i < s->n; i++) {
+        int64_t at = ses_decoder_position(&x->m->c, i, s->n);
+        if (at >= 0) x->value[SES_EXPLAIN_SOURCE][i] += echo[at];
+    }
 }
 
 static const ses_explain_variant *variant_at(const chunk *c, int64_t i)
@@ -126,9 +127,9 @@ static bool fill_zeros(chunk *c, ses_err *e)
                 int32_t row = row_of(c, i, k, t);
                 add_zero(c, k ? SES_PART_DECODER : SES_PART_MAIN, row);
                 if (!k && decoder) add_zero(c, SES_PART_CROSS, row);
-                /* the decoder reads a token of the source one position later */
-                if (x->echo && c->p->zeroing) add_zero(c, SES_PART_DECODER, row);
-                if (x->echo && !c->p->zeroing && t + 1 < x->side[0].n) add_zero(c, SES_PART_DECODER, row + 1);
+                if (!x->echo) continue;
+                int64_t at = c->p->zeroing ? t : ses_decoder_position(&x->m->c, t, x->side[0].n);
+                if (at >= 0) add_zero(c, SES_PART_DECODER, row_of(c, i, 0, at));
             }
     return true;
 }

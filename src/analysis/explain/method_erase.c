@@ -2,6 +2,8 @@
  * of a piece, a word or an n-gram are zero. A foil compares the difference of the logits. */
 #include "explain.h"
 
+#include "nn/decoder_input.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -23,8 +25,8 @@ static bool run(ses_explain *x, ses_err *e)
             memcpy(at + i * count, original[k], count * sizeof *at);
             if (!i || (u[i - 1].side != k && !x->echo)) continue;
             for (int64_t t = u[i - 1].begin; t < u[i - 1].end; t++) {
-                int64_t row = k && x->echo ? t + 1 : t; /* the decoder reads the source one token later */
-                if (row < ses_explain_vectors(x, k))
+                int64_t row = k && x->echo ? ses_decoder_position(&x->m->c, t, ses_explain_vectors(x, k)) : t;
+                if (row >= 0)
                     memset(at + i * count + (size_t)(row * x->width[k]), 0, (size_t)x->width[k] * sizeof *at);
             }
         }

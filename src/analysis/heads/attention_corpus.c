@@ -6,6 +6,7 @@
 #include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
 #include "model/model_desc.h"
+#include "nn/decoder_input.h"
 #include "text/tokenizer_config.h"
 
 #include <inttypes.h>
@@ -129,7 +130,9 @@ static bool add_target(runner *r, const ses_input *in, bool *truncated, ses_err 
     side *s = &r->side[TARGET];
     const ses_encoding *k = encode(r, in, truncated, e);
     if (!k || !reserve(s, s->n + k->n + 1, e)) return false;
-    s->id[s->n] = (int32_t)(r->m->c.decoder.start_id < 0 ? 0 : r->m->c.decoder.start_id);
+    bool is_read = r->o->part != SES_PART_MAIN;
+    s->id[s->n] = ses_decoder_filler(&r->m->c);
+    if (is_read && !ses_decoder_first(&r->m->c, k->id, k->n, s->id + s->n, e)) return false;
     s->segment[s->n] = 0, s->word[s->n] = -1, s->kind[s->n++] = SES_TOKEN_SPECIAL;
     size_t n = k->n && (k->special_mask[k->n - 1] || (int64_t)k->n >= r->limit) ? k->n - 1 : k->n;
     append(r, s, in, k, n);

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "lens.h"
+#include "nn/decoder_input.h"
 #include "op/op.h"
 #include "sesame/optim.h"
 
@@ -85,8 +86,7 @@ static bool add_text(tuning *t, size_t number, bool *took, ses_err *e)
         !ses_array_reserve(&t->target, &t->cap_target, (size_t)at + x->n, sizeof *t->target, e) ||
         !ses_array_reserve(&t->cu, &t->cap_cu, (size_t)t->seqs + 2, sizeof *t->cu, e))
         return false;
-    const ses_config *c = &l->m->c;
-    bool starts = c->decoder.label_shift == SES_SHIFT_START;
+    if (l->decoder && !ses_decoder_shift(&l->m->c, x->id, x->n, t->target + at, e)) return false;
     ses_rng_key key = { t->o->seed, (uint32_t)ses_optim_steps(t->optim), MASK_SITE };
     for (size_t i = 0; i < x->n; i++) {
         int32_t token = at + (int32_t)i;
@@ -94,7 +94,6 @@ static bool add_text(tuning *t, size_t number, bool *took, ses_err *e)
         bool reads = l->masked ? draws && !x->special_mask[i] : l->decoder || i + 1 < x->n;
         t->id[token] = l->masked && reads ? l->config.role[SES_ROLE_MASK] : x->id[i];
         t->segment[token] = x->type_id[i];
-        t->target[token] = i ? x->id[i - 1] : starts ? (int32_t)c->decoder.start_id : x->id[x->n - 1];
         if (reads && t->rows < MAX_ROWS) t->row[t->rows++] = token;
     }
     t->cu[0] = 0;

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "model/model_desc.h"
+#include "nn/decoder_input.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -69,7 +70,8 @@ static bool pass_run(text_pass *p, const ses_input *text, const ses_input *targe
         !ses_array_reserve(&p->segment, &p->cap_segment, in->n, sizeof *p->segment, e))
         return false;
     for (size_t i = 0; i < in->n; i++) p->segment[i] = in->type_id[i];
-    p->target[0] = (int32_t)(p->m->c.decoder.start_id < 0 ? 0 : p->m->c.decoder.start_id);
+    p->target[0] = ses_decoder_filler(&p->m->c);
+    if (target && !ses_decoder_first(&p->m->c, p->enc->id, p->enc->n, p->target, e)) return false;
     if (target) memcpy(p->target + 1, p->enc->id, p->enc->n * sizeof *p->target);
     const int32_t cu[] = { 0, (int32_t)in->n }, target_cu[] = { 0, (int32_t)n };
     bool decodes = p->m->stack[1].layer != NULL;

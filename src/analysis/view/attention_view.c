@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "model/model_desc.h"
+#include "nn/decoder_input.h"
 #include "sesame/hooks.h"
 
 #include <inttypes.h>
@@ -206,7 +207,7 @@ static bool run(reader *r, ses_err *e)
     const ses_view_side *s = &r->v->source, *t = &r->v->target;
     int32_t cu[2] = { 0, (int32_t)s->tokens }, target_cu[2] = { 0, (int32_t)t->tokens };
     ses_batch b = { .seqs = 1, .tokens = s->tokens, .cu_seqlens = cu, .ids = s->id, .segments = s->segment };
-    int32_t start = (int32_t)(r->m->c.decoder.start_id < 0 ? 0 : r->m->c.decoder.start_id);
+    int32_t start = ses_decoder_filler(&r->m->c);
     if (t->tokens) {
         b.target_cu_seqlens = target_cu, b.target_ids = t->id;
     } else if (r->m->stack[1].layer) { /* the decoder runs, too; its weights are not read */

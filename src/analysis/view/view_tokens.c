@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/unicode/unicode.h"
 #include "model/model_desc.h"
+#include "nn/decoder_input.h"
 #include "sesame/generate.h"
 #include "text/tokenizer_config.h"
 
@@ -147,19 +148,15 @@ static bool side_of_ids(encoder *x, const int32_t *id, int64_t n, const ses_view
     return true;
 }
 
-/* The decoder's input: its start token (of mBART, the last label) and the labels without the last one,
- * shifted right. ends: the last label is a special token. */
+/* The decoder's input: the labels shifted right. ends: the last label is a special token. */
 static bool shift_target(encoder *x, const ses_view_side *labels, bool ends, ses_err *e)
 {
     ses_view_side *s = &x->v->target;
     const ses_config *c = &x->call->model->c;
     int64_t n = labels->tokens;
-    bool wraps = ends && c->decoder.label_shift == SES_SHIFT_WRAP_LAST;
-    int64_t start = wraps ? labels->id[n - 1] : c->decoder.start_id;
-    if (start < 0)
-        return ses_fail(e, SES_EARG, "the model's config has no decoder_start_token_id to begin the target");
     if (!side_alloc(&x->v->mem, s, n, e)) return false;
-    s->id[0] = (int32_t)start, s->special[0] = 1, s->word[0] = -1;
+    if (!ses_decoder_first(c, labels->id, (size_t)(ends ? n : n - 1), s->id, e)) return false;
+    s->special[0] = 1, s->word[0] = -1;
     for (int64_t i = 1; i < n; i++) {
         s->id[i] = labels->id[i - 1], s->bytes[i] = labels->bytes[i - 1];
         s->word[i] = labels->word[i - 1], s->special[i] = labels->special[i - 1];

@@ -5,6 +5,7 @@
 #include "cli/standard_output.h"
 #include "cli/text_operands.h"
 #include "cli/ui/show_values.h"
+#include "nn/decoder_input.h"
 #include "tensor/device_impl.h"
 
 #include "base/alloc.h"
@@ -351,7 +352,7 @@ static bool run_all(ses_run_view *r, ses_id_reader *in, const char *dir, ses_pro
                                         : c->xl.relative_segments ? 1 << 16
                                                                   : 1,
                             .target = ses_model_reads_target(r->model),
-                            .start = c->decoder.label_shift == SES_SHIFT_START ? c->decoder.start_id : -1 };
+                            .start = ses_decoder_wraps(c) ? -1 : c->decoder.start_id };
     ses_err bad = { 0 };
     while (ses_id_reader_next(in, &limit, &r->batch, &bad) == SES_ID_READ_OK) {
         bool interactive = in->in && !strcmp(in->name, "-") && isatty(STDIN_FILENO); /* answer each line */
