@@ -1,5 +1,6 @@
 /* The computations of `sesame map` against scikit-learn and openTSNE (fixtures/map.f64, made by map.py),
  * approximations against plain sums, and equal bits on any number of threads. */
+#include "analysis/map/map_layout.h"
 #include "analysis/math/fft.h"
 #include "analysis/math/map_quality.h"
 #include "analysis/math/pca.h"
@@ -26,14 +27,16 @@ static ses_real x[MOST * 8], y[MOST * 8];
 static double px[MOST], py[MOST], qx[MOST], qy[MOST], want[4000], gx[MOST], gy[MOST];
 static size_t have, at;
 
-static void points(uint64_t seed, int n, int width, int groups)
+static void spread_points(uint64_t seed, int n, int width, int groups, double apart)
 {
     state = seed;
     for (int i = 0; i < n; i++)
         for (int k = 0; k < width; k++)
             x[i * width + k] = (ses_real)((below(2001) - 1000) / 500.0 +
-                                          (i % groups == k % groups ? 4 : 0) * (double)(k + 1) / width);
+                                          (i % groups == k % groups ? apart : 0) * (double)(k + 1) / width);
 }
+
+static void points(uint64_t seed, int n, int width, int groups) { spread_points(seed, n, width, groups, 4); }
 
 static double worst(const double *got, int n) /* against the next n numbers of the fixture */
 {
@@ -92,8 +95,29 @@ static void divergence(const ses_math *m)
     ses_affinities a = affinities(m, 400, 8, 90, 30);
     CHECK(ses_tsne_run(m, &a, NULL, px, py, &kl, &e));
     CHECK_MSG(at < have && kl < 1.02 * want[at], "divergence %g, openTSNE's is %g", kl, want[at]);
+    at++;
     ses_affinities_free(&a);
     ses_pca_free(&p);
+}
+
+/* Few points: the optimum of scikit-learn's exact method, whose probabilities have all pairs. */
+static void optimum(const ses_math *m)
+{
+    static const struct {
+        uint64_t seed;
+        int n, groups;
+        double apart;
+    } set[] = { { 7, 121, 4, 20 }, { 7, 121, 3, 4 }, { 9, 400, 3, 4 }, { 10, 121, 5, 30 } };
+    for (size_t i = 0; i < SES_LEN(set); i++, at++) {
+        ses_err e = { 0 };
+        ses_map_layout l = { 0 };
+        spread_points(set[i].seed, set[i].n, 8, set[i].groups, set[i].apart);
+        ses_map_settings s = { .method = SES_MAP_TSNE };
+        CHECK_MSG(ses_map_layout_make(&l, m, x, set[i].n, 8, &s, &e), "%s", e.msg);
+        CHECK_MSG(at < have && l.kl < 1.02 * want[at] && l.kl > 0.9 * want[at],
+                  "%d points: divergence %g, scikit-learn's is %g", set[i].n, l.kl, want[at]);
+        ses_map_layout_free(&l);
+    }
 }
 
 /* The plain sums over all pairs. */
@@ -319,6 +343,7 @@ int main(void)
     if (!CHECK(ses_math_open(&m, 2, &e))) return check_report();
     against_references(&m);
     divergence(&m);
+    optimum(&m);
     gradient(&m, 100, 0.01);
     gradient(&m, 900, 0.03);
     gradient(&m, 700, 1e-6);

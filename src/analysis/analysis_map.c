@@ -454,6 +454,8 @@ static void put_notes(const map_run *r)
                         (int)l->quality.queries);
     if (r->p.n < r->p.found)
         ses_report_note(to, "A random sample of %zu of %zu points; --points changes it.", r->p.n, r->p.found);
+    if (r->settings.method == SES_MAP_TSNE && r->width > SES_MAP_COLUMNS)
+        ses_report_note(to, "KL compares the map with the vectors after PCA to %d columns.", SES_MAP_COLUMNS);
     if (r->settings.method == SES_MAP_TSNE && r->settings.perplexity == 0 && l->perplexity < 30)
         ses_report_note(to, "The perplexity is %.3g, because there are %zu points.", l->perplexity, r->p.n);
     if (r->layouts > 1)
@@ -539,7 +541,9 @@ const ses_analysis ses_analysis_map = {
         "color the points. The page has zoom, search, selection with a lasso, a choice of colors, and a "
         "slider "
         "for the layer.\n\n"
-        "KL is t-SNE's divergence; trustworthiness and recall (of 10 neighbours) tell how well the map keeps "
+        "KL is t-SNE's divergence between the vectors, after PCA to 50 columns, and the map: of at most 500 "
+        "points over all pairs, as scikit-learn's exact method, else over 3 * perplexity neighbours. "
+        "Trustworthiness and recall (of 10 neighbours) tell how well the map keeps "
         "neighbourhoods: 1 is best.",
     .examples = examples,
     .opt = opt,

@@ -1,4 +1,4 @@
-/* Layouts: PCA to 50 columns, neighbours, then the method. */
+/* Layouts: PCA to SES_MAP_COLUMNS columns, neighbours, then the method. */
 #include "analysis/map/map_layout.h"
 
 #include "analysis/math/pca.h"
@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-enum { REDUCED = 50, MOST_POINTS = 250000, FEWEST = 4 };
+enum { MOST_POINTS = 250000, FEWEST = 4 };
 static const double most_square = 1e36; /* squared lengths must not overflow in f32 */
 
 bool ses_map_layout_check(const ses_map_settings *s, int64_t n, int64_t width, ses_err *e)
@@ -65,7 +65,7 @@ static bool run_tsne(ses_map_layout *l, const ses_math *m, const ses_real *z, in
     l->repulsion = ses_tsne_method_name(SES_TSNE_AUTO, n);
     ses_tsne_options o = { .late = s->iterations };
     ses_tsne_start(z, n, cols, l->x, l->y);
-    bool ok = ses_neighbours_find(&nb, m, z, n, cols, (int64_t)(3 * l->perplexity), NULL, 0, e) &&
+    bool ok = ses_neighbours_find(&nb, m, z, n, cols, ses_tsne_neighbours(n, l->perplexity), NULL, 0, e) &&
               ses_affinities_make(&a, m, &nb, l->perplexity, e) &&
               ses_tsne_run(m, &a, &o, l->x, l->y, &l->kl, e);
     ses_affinities_free(&a);
@@ -92,7 +92,7 @@ static bool run_umap(ses_map_layout *l, const ses_math *m, const ses_real *z, in
 static bool lay_out(ses_map_layout *l, const ses_math *m, const ses_real *x, int64_t n, int64_t width,
                     const ses_map_settings *s, ses_err *e)
 {
-    int64_t want = s->method == SES_MAP_PCA ? 2 : REDUCED, cols = width < want ? width : want;
+    int64_t want = s->method == SES_MAP_PCA ? 2 : SES_MAP_COLUMNS, cols = width < want ? width : want;
     ses_real *z = ses_alloc_array((size_t)n, (size_t)cols * sizeof *z, e);
     ses_pca p = { 0 };
     bool ok = z && ses_pca_fit(&p, m, x, n, width, cols, e) && ses_pca_project(&p, m, x, n, z, e);

@@ -7,6 +7,8 @@
 
 typedef enum { SES_MAP_PCA, SES_MAP_TSNE, SES_MAP_UMAP } ses_map_method;
 
+enum { SES_MAP_COLUMNS = 50 }; /* of t-SNE and UMAP: PCA leaves at most this many */
+
 typedef struct ses_map_settings {
     ses_map_method method;
     double perplexity;  /* 0: 30, or less for few points */
@@ -19,7 +21,7 @@ typedef struct ses_map_settings {
 typedef struct ses_map_layout {
     int64_t layer;         /* -1: given vectors */
     double *x, *y;         /* [n]; y is NULL before the layout; one block, owned */
-    double kl;             /* t-SNE; else NaN */
+    double kl;             /* t-SNE, to the vectors after PCA; else NaN */
     double explained;      /* variance along the two components, of 1; PCA, else NaN */
     double perplexity;     /* t-SNE: the one used */
     const char *repulsion; /* t-SNE: "exact", "tree" or "grid" */

@@ -8,8 +8,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROWS = 256, EXACT_TO = 2000, TREE_BELOW = 10000, REPORT = 10, ARRAYS = 8 };
+enum { ROWS = 256, FEW = 500, EXACT_TO = 2000, TREE_BELOW = 10000, REPORT = 10, ARRAYS = 8 };
 static const double momentum = 0.8, longest_step = 5, start_deviation = 1e-4;
+/* The least learning rate of openTSNE and scikit-learn (50 there: their gradient has the factor 4). It leads few
+ * points to another optimum than points / exaggeration; neither is better on all data. */
+static const double least_rate = 200;
 
 typedef struct run {
     const ses_math *m;
@@ -128,7 +131,6 @@ static bool open_run(run *r, const ses_math *m, const ses_affinities *p, ses_tsn
     r->pull_y = r->pull_x + n, r->push_x = r->pull_y + n, r->push_y = r->push_x + n;
     r->step_x = r->push_y + n, r->step_y = r->step_x + n, r->gain_x = r->step_y + n,
     r->gain_y = r->gain_x + n;
-    for (size_t i = 0; i < 2 * n; i++) r->gain_x[i] = 1;
     if (r->method == SES_TSNE_TREE) return (r->tree = ses_tsne_tree_new(p->n, e)) != NULL;
     if (r->method == SES_TSNE_GRID) return (r->grid = ses_tsne_grid_new(p->n, e)) != NULL;
     return true;
@@ -145,23 +147,65 @@ static bool descend(run *r, int64_t steps, int64_t done, int64_t total, ses_err 
     return true;
 }
 
-bool ses_tsne_run(const ses_math *m, const ses_affinities *p, const ses_tsne_options *o, double *x, double *y,
-                  double *kl, ses_err *e)
+int64_t ses_tsne_neighbours(int64_t n, double perplexity)
 {
-    static const ses_tsne_options none;
-    if (!o) o = &none;
-    int64_t early = o->early ? o->early : 250, late = o->late ? o->late : 500;
+    return n <= FEW ? n - 1 : (int64_t)(3 * perplexity);
+}
+
+/* All steps from the start x, y. done: steps of earlier calls. */
+static bool descend_from(run *r, const ses_tsne_options *o, double rate, int64_t done, int64_t total,
+                         double *kl, ses_err *e)
+{
+    size_t n = (size_t)r->a.n;
+    for (size_t i = 0; i < 2 * n; i++) r->step_x[i] = 0, r->gain_x[i] = 1;
+    r->exaggeration = o->exaggeration;
+    r->rate = rate > 0 ? rate : (double)n / r->exaggeration;
+    if (!descend(r, o->early, done, total, e)) return false;
+    r->exaggeration = 1;
+    r->rate = rate > (double)n || o->rate > 0 ? rate : (double)n;
+    if (!descend(r, o->late, done + o->early, total, e) || !find_forces(r, e)) return false;
+    *kl = ses_tsne_divergence(r->m, r->p, r->x, r->y, r->z);
+    return true;
+}
+
+/* Repeats the steps from the start with the least learning rate, and keeps the better map. */
+static bool descend_again(run *r, const ses_tsne_options *o, const double *start, int64_t done, double *kl,
+                          ses_err *e)
+{
+    size_t n = (size_t)r->a.n;
+    double other = NAN, *first = ses_alloc_array(n, 2 * sizeof *first, e);
+    if (!first) return false;
+    memcpy(first, r->x, n * sizeof *first), memcpy(first + n, r->y, n * sizeof *first);
+    memcpy(r->x, start, n * sizeof *start), memcpy(r->y, start + n, n * sizeof *start);
+    bool ok = descend_from(r, o, least_rate, done, 2 * done, &other, e);
+    if (ok && other < *kl) {
+        *kl = other;
+    } else {
+        memcpy(r->x, first, n * sizeof *first), memcpy(r->y, first + n, n * sizeof *first);
+    }
+    ses_free(first);
+    return ok;
+}
+
+bool ses_tsne_run(const ses_math *m, const ses_affinities *p, const ses_tsne_options *given, double *x,
+                  double *y, double *kl, ses_err *e)
+{
+    ses_tsne_options o = given ? *given : (ses_tsne_options){ 0 };
+    if (!o.early) o.early = 250;
+    if (!o.late) o.late = 500;
+    if (!(o.exaggeration > 0)) o.exaggeration = 12;
+    size_t n = (size_t)p->n;
+    int64_t steps = o.early + o.late;
+    bool twice = p->n <= FEW && !(o.rate > 0);
     run r = { .x = x, .y = y };
-    bool ok = open_run(&r, m, p, o->method, e);
+    double *start = twice ? ses_alloc_array(n, 2 * sizeof *start, e) : NULL;
+    bool ok = (start || !twice) && open_run(&r, m, p, o.method, e);
     r.a.x = x, r.a.y = y;
-    r.exaggeration = o->exaggeration > 0 ? o->exaggeration : 12;
-    r.rate = o->rate > 0 ? o->rate : (double)p->n / r.exaggeration;
-    ok = ok && descend(&r, early, 0, early + late, e);
-    r.exaggeration = 1;
-    r.rate = o->rate > 0 ? o->rate : (double)p->n;
-    ok = ok && descend(&r, late, early, early + late, e) && find_forces(&r, e);
-    if (ok) *kl = ses_tsne_divergence(m, p, x, y, r.z);
+    if (ok && twice) memcpy(start, x, n * sizeof *x), memcpy(start + n, y, n * sizeof *y);
+    ok = ok && descend_from(&r, &o, o.rate, 0, twice ? 2 * steps : steps, kl, e) &&
+         (!twice || descend_again(&r, &o, start, steps, kl, e));
     close_run(&r);
+    ses_free(start);
     return ok;
 }
 
