@@ -28,6 +28,10 @@ that 'a drawing with a key' 'map "$tmp/table.tsv" --vectors "$tmp/named.tsv" && 
 that 'a picture' 'map "$tmp/table.tsv" --vectors "$tmp/named.tsv" --svg "$tmp/map.svg" && grep -q "<title>text 59</title>" "$tmp/map.svg"'
 that 'vectors need no model' 'cp "$sesame" "$tmp/alone" &&
     (unset SESAME_MODELS && cd "$tmp" && ./alone map --vectors named.tsv --method pca >out 2>err)'
+that 'a text is the mean of features --pool mean' '"$sesame" features -f "$tmp/table.tsv" --column text --pool mean -o npy --to "$tmp/mean.npy" &&
+    map "$tmp/table.tsv" --method pca --json && sed "s/.*\"x\"/\"x\"/" "$tmp/out" >"$tmp/want" &&
+    map "$tmp/table.tsv" --vectors "$tmp/mean.npy" --method pca --json && sed "s/.*\"x\"/\"x\"/" "$tmp/out" | cmp -s - "$tmp/want"'
+that 'the divergence is that of 50 columns' 'map "$tmp/table.tsv" --vectors "$tmp/mean.npy" && grep -q "after PCA to 50 columns" "$tmp/out"'
 that 'a sample' 'map "$tmp/table.tsv" --vectors "$tmp/named.tsv" --points 20 --method pca --json &&
     [ "$(result points)" = 20 ] && [ "$(result found)" = 60 ]'
 

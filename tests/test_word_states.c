@@ -160,27 +160,31 @@ static void test_units(void)
     table *t = run(&c, text, 2, (ses_word_states_options){ 0 }),
           *first = run(&c, text, 1, (ses_word_states_options){ .first_piece = true }),
           *tokens = run(&c, text, 1, (ses_word_states_options){ .unit = SES_STATES_OF_TOKENS }),
-          *mean = run(&c, text, 2, (ses_word_states_options){ .unit = SES_STATES_TEXT_MEAN });
+          *mean = run(&c, text, 2, (ses_word_states_options){ .unit = SES_STATES_TEXT_MEAN }),
+          *cls = run(&c, text, 1, (ses_word_states_options){ .unit = SES_STATES_TEXT_FIRST }),
+          *sep = run(&c, text, 1, (ses_word_states_options){ .unit = SES_STATES_TEXT_LAST });
     CHECK(t->rows == 5 && first->rows == 5 && mean->rows == 2);
     CHECK(t->row[2].pieces == 0 && t->row[4].pieces == 0 && t->row[4].index == 4);
     int32_t pieces = t->row[1].pieces, before = t->row[0].pieces;
     CHECK(pieces > 1 && tokens->rows == (size_t)(before + pieces + 1) && first->row[1].pieces == 1);
     double worst_word = 0, worst_mean = 0, zero = 0;
     for (size_t k = 0; k < t->width; k++) {
-        double sum = 0, all = 0;
+        double sum = 0, all = cls->x[0][k] + sep->x[0][k];
         for (size_t i = 0; i < tokens->rows; i++) {
             double v = tokens->x[0][i * t->width + k];
             all += v;
             if ((int32_t)i >= before && (int32_t)i < before + pieces) sum += v;
         }
         worst_word = fmax(worst_word, fabs(sum / pieces - t->x[0][t->width + k]));
-        worst_mean = fmax(worst_mean, fabs(all / (double)tokens->rows - mean->x[0][k]));
-        zero += fabs(t->x[0][2 * t->width + k]) + fabs(mean->x[0][t->width + k]);
+        worst_mean = fmax(worst_mean, fabs(all / (double)(tokens->rows + 2) - mean->x[0][k]));
+        zero += fabs(t->x[0][2 * t->width + k]);
     }
-    CHECK(worst_word < 1e-6 && worst_mean < 1e-6 && zero == 0 && mean->row[1].pieces == 0);
+    CHECK(worst_word < 1e-6 && worst_mean < 1e-6 && zero == 0);
+    CHECK(mean->row[0].pieces == (int32_t)tokens->rows + 2 && mean->row[1].pieces == 2);
     CHECK(
         !memcmp(first->x[0] + t->width, tokens->x[0] + (size_t)before * t->width, t->width * sizeof(float)));
     free_table(t), free_table(first), free_table(tokens), free_table(mean);
+    free_table(cls), free_table(sep);
     close_corpus(&c);
 }
 

@@ -438,9 +438,9 @@ static void put_notes(const map_run *r)
     ses_report *to = r->call->report;
     if (r->by_encoder)
         ses_report_note(to, "A text has the vector of the sentence encoder (modules.json); --layers uses the "
-                            "mean of its tokens.");
+                            "mean of all its tokens.");
     else if (!r->a->vectors && !r->p.of_words)
-        ses_report_note(to, "A text is the mean of its tokens%s.",
+        ses_report_note(to, "A text is the mean of all its tokens, with special tokens%s.",
                         r->layouts > 1  ? " in each layer"
                         : l->layer == 0 ? " in the embeddings"
                                         : "");
@@ -534,7 +534,8 @@ const ses_analysis ses_analysis_map = {
     .description =
         "Draws texts, or words in their contexts, as points: near points have similar vectors. A text has "
         "the vector of the model if it is a sentence encoder (modules.json); else, and with --layers, it is "
-        "the mean of its tokens in the last layer, or in each of --layers.\n\n"
+        "the mean of all its tokens, with special tokens, in the last layer, or in each of --layers, as of "
+        "features --pool mean.\n\n"
         "FILE has one text per line, or is a table (TSV, CSV, JSON lines) with a column of texts, or a "
         "CoNLL-U "
         "file, of which every word is a point. --words finds words in any of them. Every other column can "

@@ -419,7 +419,8 @@ const ses_analysis ses_analysis_neurons = {
         "projection; of gated layers the product. --rank-by auc looks at one neuron at a time, --rank-by l1 "
         "at all of them together: neurons with the same information get few weights.\n\n"
         "Samples are the words of a .conllu or .conll file with their tags, or the texts of a .tsv, .csv or "
-        ".jsonl file with --label-column, as means of their tokens. Layers count from 1. Encoder-decoders: "
+        ".jsonl file with --label-column, as means of all their tokens, with special tokens. Layers count "
+        "from 1. Encoder-decoders: "
         "the encoder, or with --decoder the decoder, which reads its start token and the target. Texts "
         "longer "
         "than the model are truncated.",

@@ -168,15 +168,11 @@ static bool add_tokens(reader *r, const ses_encoding *k, const window *w, size_t
     return true;
 }
 
-/* Tokens first .. last - 1 of the window that belong to the row of the text. */
-static bool add_mean(reader *r, const ses_encoding *k, const window *w, ses_err *e)
+/* Tokens of the window that belong to the row of the text: first .. last - 1, and special tokens around. */
+static bool add_mean(reader *r, const window *w, bool is_first, bool is_last, size_t begin, ses_err *e)
 {
-    for (size_t i = w->first, end; i < w->last; i = end) {
-        for (end = i; end < w->last && !k->special_mask[end];) end++;
-        if (!add_span(r, token_at(w, i), token_at(w, end), e)) return false;
-        if (end == i) end++;
-    }
-    return true;
+    size_t from = is_first ? begin : token_at(w, w->first), to = is_last ? r->n_tokens : token_at(w, w->last);
+    return add_span(r, from, to, e);
 }
 
 /* The rows whose states come from window w; begin: its first pending token. */
@@ -186,7 +182,7 @@ static bool add_rows(reader *r, const ses_encoding *k, const window *w, size_t t
     switch (r->o->unit) {
     case SES_STATES_OF_WORDS: return add_words(r, k, w, text, given, next, e);
     case SES_STATES_OF_TOKENS: return add_tokens(r, k, w, text, next, e);
-    case SES_STATES_TEXT_MEAN: return add_mean(r, k, w, e);
+    case SES_STATES_TEXT_MEAN: return add_mean(r, w, is_first, is_last, begin, e);
     case SES_STATES_TEXT_FIRST: return !is_first || begin == r->n_tokens || add_span(r, begin, begin + 1, e);
     case SES_STATES_TEXT_LAST:
         return !is_last || begin == r->n_tokens || add_span(r, r->n_tokens - 1, r->n_tokens, e);

@@ -31,7 +31,7 @@ typedef enum {
      * row of zeros. Of a text given as a string: one per word of the pre-tokenizer. */
     SES_STATES_OF_WORDS,
     SES_STATES_OF_TOKENS,  /* one row per token, without special tokens */
-    SES_STATES_TEXT_MEAN,  /* one row per text: mean of its tokens, without special tokens */
+    SES_STATES_TEXT_MEAN,  /* one row per text: mean of all tokens, with special tokens, as features */
     SES_STATES_TEXT_FIRST, /* one row per text: the first position ([CLS] of BERT) */
     SES_STATES_TEXT_LAST   /* one row per text: the last position */
 } ses_state_unit;

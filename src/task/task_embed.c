@@ -68,7 +68,8 @@ static const ses_usage_example examples[] = {
 const ses_task ses_task_embed = {
     .description =
         "Outputs one vector for each text: as modules.json of the folder defines it (sentence-transformers), "
-        "or, for any other model, the mean of its token vectors. A JSON line is {\"text\": ...}.",
+        "or, for any other model, the mean of all its token vectors, with special tokens. A JSON line is "
+        "{\"text\": ...}.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -53,7 +53,8 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, pool),
       .def = "cls",
       .choices = "cls|last|mean|max|words|tokens",
-      .help = "one vector per text: first token ([CLS]), last token, mean or maximum of all tokens; or one "
+      .help = "one vector per text: first token ([CLS]), last token, mean or maximum of all tokens, with "
+              "special tokens; or one "
               "per word or per token" },
     { .name = "word-pieces",
       .type = SES_OPT_CHOICE,

@@ -7,7 +7,7 @@
 
 typedef enum { SES_MAP_PCA, SES_MAP_TSNE, SES_MAP_UMAP } ses_map_method;
 
-enum { SES_MAP_COLUMNS = 50 }; /* of t-SNE and UMAP: PCA leaves at most this many */
+enum { SES_MAP_COLUMNS = 50 }; /* most columns that t-SNE and UMAP read, after PCA */
 
 typedef struct ses_map_settings {
     ses_map_method method;

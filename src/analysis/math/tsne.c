@@ -10,8 +10,8 @@
 
 enum { ROWS = 256, FEW = 500, EXACT_TO = 2000, TREE_BELOW = 10000, REPORT = 10, ARRAYS = 8 };
 static const double momentum = 0.8, longest_step = 5, start_deviation = 1e-4;
-/* The least learning rate of openTSNE and scikit-learn (50 there: their gradient has the factor 4). It leads few
- * points to another optimum than points / exaggeration; neither is better on all data. */
+/* The least learning rate of openTSNE and scikit-learn (50 there, with 4 times this gradient). It leads few
+ * points to another optimum than points / exaggeration does; neither is better on all data. */
 static const double least_rate = 200;
 
 typedef struct run {

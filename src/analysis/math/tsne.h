@@ -33,12 +33,12 @@ typedef struct ses_tsne_options {
     double rate;         /* learning rate; 0: points / exaggeration, and of few points also 200 */
 } ses_tsne_options;
 
-/* The neighbours of a point that P needs: all other points if they are few, as in the definition of t-SNE, else
+/* The neighbours of a point that P needs: all other points if they are few, as t-SNE is defined, else
  * 3 * perplexity. */
 int64_t ses_tsne_neighbours(int64_t n, double perplexity);
 
-/* Moves the points x, y [n], which hold the start, and stores the divergence KL(P || Q). Few points move twice,
- * with two learning rates, and the map with the lower divergence is kept. o may be NULL. */
+/* Moves the points x, y [n], which hold the start, and stores the divergence KL(P || Q). Few points move
+ * twice, with two learning rates; the map with the lower divergence remains. o may be NULL. */
 bool ses_tsne_run(const ses_math *m, const ses_affinities *p, const ses_tsne_options *o, double *x, double *y,
                   double *kl, ses_err *e);
 

@@ -132,7 +132,7 @@ static void add_samples(ses_activations *a, const ses_text_file *f, size_t text,
     for (size_t i = 0; i < x->n; i++) {
         int32_t word = f->is_words ? x->word_id[i] : 0;
         sample[i] = -1;
-        if (x->special_mask[i] || x->word_id[i] < 0) continue;
+        if (f->is_words && (x->special_mask[i] || x->word_id[i] < 0)) continue;
         if (word != last && a->n == a->cap) return;
         if (word != last) {
             a->label[a->n] = f->is_words ? f->tag[text][word] : f->label[text];

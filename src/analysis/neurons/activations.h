@@ -8,7 +8,7 @@
 #include "analysis/text_file.h"
 #include "sesame/hooks.h"
 
-/* A sample is a word with its tag, or a text with its label (the mean of its tokens). */
+/* A sample is a word with its tag, or a text with its label (the mean of all its tokens). */
 typedef struct ses_activations {
     int64_t layers, width; /* neurons of a layer */
     size_t n, cap;         /* samples; cap: the most */

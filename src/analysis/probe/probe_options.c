@@ -47,7 +47,8 @@ static const ses_opt opt[] = {
       .was_set = AT(given.pool),
       .def = "mean",
       .choices = "mean|first|last",
-      .help = "text: vector of a text: mean of its tokens, its first or its last position" },
+      .help = "text: vector of a text: mean of all its tokens, with special tokens, its first or its last "
+              "position" },
     { .name = "mlp",
       .type = SES_OPT_INT,
       .offset = AT(mlp),
