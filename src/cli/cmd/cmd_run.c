@@ -73,7 +73,10 @@ static const ses_opt opt[] = {
       .letter = 'a',
       .type = SES_OPT_FLAG,
       .offset = offsetof(ses_run_args, attentions),
-      .help = "draw an attention map; with --json: write the probabilities of all layers and heads" },
+      .help = "draw an attention map; with --json: write the probabilities of all layers and heads. "
+              "Attention of int8 models is then computed in f32, and their states differ slightly from the "
+              "states of "
+              "other passes" },
     { .name = "layer",
       .type = SES_OPT_INT,
       .offset = offsetof(ses_run_args, layer),
