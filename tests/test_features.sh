@@ -35,6 +35,20 @@ printf '{"words": ["a", "b"]}\n{"text": "c d"}\n' >"$tmp/lines"
 ok "JSON lines" exits 0 "$sesame" features -m $m -o tsv --pool words --jsonl -f "$tmp/lines"
 ok "words as a list, and a text" test "$(cut -f 1,2 "$tmp/out" | tr '\t\n' ' ;')" = "1 a;1 b;2 c;2 d;"
 
+# A model that reads from left to right: its first token has seen no other.
+ok "two texts that begin alike" exits 0 "$sesame" features -m sesame-gpt -o jsonl "the film was great" "the dog died yesterday"
+ok "differ" test "$(sort -u "$tmp/out" | wc -l)" -eq 2
+cp "$tmp/out" "$tmp/default"
+ok "the last token" exits 0 "$sesame" features -m sesame-gpt -o jsonl --pool last "the film was great" "the dog died yesterday"
+ok "is the default" cmp -s "$tmp/default" "$tmp/out"
+ok "the first token" exits 2 "$sesame" features -m sesame-gpt --pool cls "a"
+ok "is refused" err_has 'reads from left to right'
+ok "also of embed" exits 2 "$sesame" embed -m sesame-gpt --pooling cls "a"
+ok "by name" err_has '\-\-pooling cls: GPT2'
+printf 'text\tlabel\na b\t1\nb a\t0\n' >"$tmp/probe.tsv"
+ok "and of probes" exits 2 "$sesame" probe text -m sesame-gpt --pool first "$tmp/probe.tsv"
+ok "by its option" err_has '\-\-pool first: GPT2'
+
 # Columns, files.
 printf 'id\tsentence\n1\ta b\n2\tc d\n3\ta\n' >"$tmp/x.tsv"
 ok "a column" exits 0 "$sesame" features -m $m -f "$tmp/x.tsv" --column sentence -o npy --to "$tmp/x.npy"

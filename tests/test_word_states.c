@@ -3,6 +3,7 @@
 #include "analysis/state_spool.h"
 #include "analysis/word_states.h"
 #include "check.h"
+#include "model/model_desc.h"
 #include "sesame/sesame.h"
 
 #include <math.h>
@@ -331,6 +332,51 @@ static void test_architectures(void)
     close_corpus(&c);
 }
 
+/* The direction of a model agrees with what its first state depends on. */
+static void test_reading(void)
+{
+    static const char *const name[] = {
+        "gpt2-lm",
+        "bert-model",
+        "bert-causal-lm",
+        "xlnet-model",
+        "transfo-xl-lm",
+        "lstm-lm",
+        "nnlm",
+        "rnn-encoder-left-mean",
+        "rnn-encoder-gru-ends",
+        "rnn-seq2seq-dot-gru",
+        "bloom-lm",
+        "t5-v1.1",
+        "ctrl-lm",
+        "bart-lm",
+        "bert2bert",
+        "mbart-lm",
+        "gpt-neo-lm",
+        "rnn-seq2seq-additive",
+        "xglm-lm",
+        "deberta-masked-lm",
+    };
+    for (size_t i = 0; i < SES_LEN(name); i++) {
+        ses_err e = { 0 };
+        char dir[64];
+        snprintf(dir, sizeof dir, "tests/golden/%s", name[i]);
+        corpus c = { ses_model_open(dir, dev, &(ses_model_options){ .no_head = true }, &e),
+                     ses_tokenizer_from_json(letters, strlen(letters), &e) };
+        if (!CHECK_MSG(c.model && c.tokenizer, "%s: %s", dir, e.msg)) {
+            close_corpus(&c);
+            continue;
+        }
+        ses_input text[] = { { .text = str("a b c") }, { .text = str("a d d") } };
+        table *t = run(&c, text, 2, (ses_word_states_options){ .unit = SES_STATES_TEXT_FIRST });
+        bool blind = !memcmp(t->x[0], t->x[0] + t->width, t->width * sizeof(float));
+        CHECK_MSG(blind == (ses_model_reading(c.model) == SES_READS_LEFT_TO_RIGHT), "%s", name[i]);
+        CHECK(ses_model_check_first_token(c.model, "x", &e) == !blind);
+        free_table(t);
+        close_corpus(&c);
+    }
+}
+
 static void test_spool(void)
 {
     enum { WIDTH = 7, LAYERS = 3, BLOCKS = 5 };
@@ -380,6 +426,7 @@ int main(void)
     test_windows();
     test_random();
     test_architectures();
+    test_reading();
     test_spool();
     ses_device_free(dev);
     return check_report();

@@ -52,6 +52,22 @@ static bool declare_stacks(ses_model *m, ses_err *e)
     return ses_stack_add(&k[1], m->store, c, e);
 }
 
+ses_reading ses_model_reading(const ses_model *m)
+{
+    const ses_stack *k = &m->stack[0];
+    if (k->causal || k->c->rnn.one_way) return SES_READS_LEFT_TO_RIGHT;
+    return k->c->rnn.size ? SES_READS_BOTH_WAYS : SES_READS_ALL;
+}
+
+bool ses_model_check_first_token(const ses_model *m, const char *what, ses_err *e)
+{
+    return ses_model_reading(m) != SES_READS_LEFT_TO_RIGHT ||
+           ses_fail(e, SES_EUSAGE,
+                    "%s: %s reads from left to right, so its first token sees no other and texts that begin "
+                    "alike get the same vector; use the last token or the mean",
+                    what, ses_model_class_name(m));
+}
+
 /* Reads the configs of both stacks and the class. */
 static bool read_config(ses_model *m, const ses_json *config, const ses_model_options *o, ses_err *e)
 {

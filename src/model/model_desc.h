@@ -237,6 +237,17 @@ const ses_head_use *ses_class_lm_head(const ses_model_desc *d, const ses_class *
 
 const char *ses_class_prefix(const ses_model *m); /* prefix of the base model's tensors */
 
+/* Which tokens the states of the encoder, or of the only stack, have seen. */
+typedef enum {
+    SES_READS_ALL,           /* all of the text */
+    SES_READS_LEFT_TO_RIGHT, /* the first one: itself only; the last one: all */
+    SES_READS_BOTH_WAYS      /* recurrent: half of the columns read from either end */
+} ses_reading;
+ses_reading ses_model_reading(const ses_model *m);
+
+/* Fails if the first token of a text, which option `what` chooses as its vector, has seen no other. */
+bool ses_model_check_first_token(const ses_model *m, const char *what, ses_err *e);
+
 /* Do segment ids change the output? */
 static inline bool ses_model_uses_segments(const ses_model *m)
 {

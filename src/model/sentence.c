@@ -142,6 +142,11 @@ static bool open_model(ses_sentence *s, ses_device *dev, const ses_sentence_opti
                         : ses_model_new(o->config, dev, &m, e);
     if (!s->model || !read_limits(s, e)) return false;
     if (o->max_tokens > 0 && o->max_tokens < ses_model_max_tokens(s->model)) s->max_tokens = o->max_tokens;
+    const ses_module *pooling = &s->modules.item[1];
+    for (int i = 0; o->pooling && i < pooling->pools; i++)
+        if (pooling->pool[i] == SES_SENTENCE_POOL_FIRST &&
+            !ses_model_check_first_token(s->model, "--pooling cls", e))
+            return false;
     return choose_layer(s, o->layer, e);
 }
 

@@ -243,6 +243,7 @@ typedef struct ses_config {
             proj;      /* units; units of the last layer, 0: size; projected outputs, 0: none */
         int64_t state; /* numbers in the state of a sequence, all layers; 0: none is carried */
         bool bidirectional;
+        bool one_way;   /* an encoder that is not bidirectional: a token sees earlier ones only */
         bool backward;  /* a language model of reversed texts */
         int64_t window; /* tokens that gradients pass through (truncated backpropagation); 0: all */
         double ar, tar; /* weights of the penalties on outputs and on their changes over time (AWD-LSTM) */

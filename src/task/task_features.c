@@ -1,6 +1,7 @@
 /* features: vectors of chosen layers for texts, words or tokens, as input of another model. */
 #include "base/number.h"
 #include "base/opt_table.h"
+#include "model/model_desc.h"
 #include "pipeline_impl.h"
 
 #include <math.h>
@@ -51,11 +52,10 @@ static const ses_opt opt[] = {
     { .name = "pool",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, pool),
-      .def = "cls",
       .choices = "cls|last|mean|max|words|tokens",
       .help = "one vector per text: first token ([CLS]), last token, mean or maximum of all tokens, with "
-              "special tokens; or one "
-              "per word or per token" },
+              "special tokens; or one per word or per token (default cls; last of models that read from left "
+              "to right, mean of recurrent ones that read both ways)" },
     { .name = "word-pieces",
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, pieces),
@@ -127,6 +127,20 @@ static bool open_stateful(ses_pipeline *p, ses_err *e)
     return task->rnn_state != NULL;
 }
 
+/* The pooling that is asked for, or the default of the model. */
+static int pool_of(const ses_pipeline *p, const args *a)
+{
+    static const int by_reading[] = {
+        [SES_READS_ALL] = POOL_CLS, [SES_READS_LEFT_TO_RIGHT] = POOL_LAST, [SES_READS_BOTH_WAYS] = POOL_MEAN
+    };
+    return a->pool >= 0 ? a->pool : by_reading[ses_model_reading(p->model)];
+}
+
+static bool check_pool(const ses_pipeline *p, const args *a, ses_err *e)
+{
+    return a->pool != POOL_CLS || ses_model_check_first_token(p->model, "--pool cls", e);
+}
+
 /* The forward pass of a batch; with --stateful the batch is one text. */
 static bool forward(ses_pipeline *p, const ses_batch *b, const ses_output_request *request, ses_outputs *out,
                     ses_err *e)
@@ -161,13 +175,14 @@ static bool open_task(ses_pipeline *p, ses_err *e)
         task->layer[i] = n < 0 ? depth + 1 + n : n;
         p->settings.outputs.hidden_states |= task->layer[i] < depth;
     }
-    if (a->stateful && !open_stateful(p, e)) return false;
+    if (!check_pool(p, a, e) || (a->stateful && !open_stateful(p, e))) return false;
     return !a->mix || parse_mix(a->mix, task, e);
 }
 
 static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
 {
     ses_input in = { .text = r->item.text, .pair = r->item.pair };
+    if (!check_pool(p, r->args, e)) return false;
     if (r->item.n_list) in = (ses_input){ .words = r->item.list, .n_words = r->item.n_list };
     return ses_request_encode(
                p, r, &in, r->item.n_list ? SES_TRUNCATE_ONLY_FIRST : SES_TRUNCATE_LONGEST_FIRST, e) != NULL;
@@ -262,6 +277,7 @@ static bool collect(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
 {
     const args *a = r->args;
     item_state *s = r->state;
+    int kind = pool_of(p, a);
     float *x = combine_layers(p, r, q, &s->cols, e);
     token_span all = { 0, q->n }, first = { 0, 1 }, last = { q->n - 1, q->n };
     if (!x) return false;
@@ -276,11 +292,7 @@ static bool collect(ses_pipeline *p, ses_request *r, ses_seq *q, ses_err *e)
     s->rows = 1;
     s->x = ses_arena_array(&r->mem, (size_t)s->cols, sizeof *s->x, e);
     if (s->x)
-        pool(s->x, x,
-             a->pool == POOL_CLS    ? first
-             : a->pool == POOL_LAST ? last
-                                    : all,
-             s->cols, a->pool == POOL_MAX);
+        pool(s->x, x, kind == POOL_CLS ? first : kind == POOL_LAST ? last : all, s->cols, kind == POOL_MAX);
     return s->x != NULL;
 }
 

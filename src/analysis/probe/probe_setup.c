@@ -4,6 +4,7 @@
 #include "analysis/word_states.h"
 #include "base/str.h"
 #include "data/row_overlap.h"
+#include "model/model_desc.h"
 
 enum {
     TAGS = SES_PROBE_WORDS_CONLLU | SES_PROBE_WORDS_COLUMNS,
@@ -71,6 +72,13 @@ bool ses_probe_check_options(const ses_probe_args *a, ses_probe_input input, ses
     if (a->no_random && a->classify.random_all)
         return ses_fail(e, SES_EUSAGE, "--random-all has no effect with --no-random: leave one out");
     return true;
+}
+
+bool ses_probe_check_pool(const ses_analysis_call *c, const ses_probe_args *a, ses_err *e)
+{
+    bool first = SES_STATES_TEXT_MEAN + a->classify.pool == SES_STATES_TEXT_FIRST;
+    return !first || a->decoder /* it sees the source */ ||
+           ses_model_check_first_token(c->model, "--pool first", e);
 }
 
 bool ses_probe_choose_layers(const ses_analysis_call *c, bool decoder, int64_t *layers, size_t *n,

@@ -18,6 +18,9 @@ typedef enum {
 /* Fails (SES_EUSAGE) if the user gave an option that this probe would ignore. */
 bool ses_probe_check_options(const ses_probe_args *a, ses_probe_input input, ses_err *e);
 
+/* Fails if --pool chooses a position that has seen one token only. */
+bool ses_probe_check_pool(const ses_analysis_call *c, const ses_probe_args *a, ses_err *e);
+
 /* Writes the chosen layers in ascending order to layers [SES_LAYER_SET_MAX], their number to *n. Layer 0, the
  * baseline, is always among them; *added: the user did not choose it. */
 bool ses_probe_choose_layers(const ses_analysis_call *c, bool decoder, int64_t *layers, size_t *n,

@@ -122,7 +122,8 @@ bool ses_probe_surface(ses_analysis_call *c, char *const *file, int n, const ses
 {
     surface s = { .c = c, .d = { .kind = "text", .unit = SES_STATES_TEXT_MEAN + a->classify.pool } };
     ses_treebank whole[SES_PROBE_SETS] = { 0 }, part[SES_PROBE_SETS] = { 0 };
-    bool ok = ses_probe_check_options(a, SES_PROBE_TEXT_CONLLU, e) && add_tasks(&s, a->classify.task, e) &&
+    bool ok = ses_probe_check_options(a, SES_PROBE_TEXT_CONLLU, e) && ses_probe_check_pool(c, a, e) &&
+              add_tasks(&s, a->classify.task, e) &&
               read_sets(&s, file, n, a->tree.skip_invalid, whole, part, e) &&
               ses_probe_data_end(&s.d, c->report, e) && ses_probe_run(c, a, &s.d, e);
     for (int i = 0; i < SES_PROBE_SETS; i++) {

@@ -103,8 +103,8 @@ static bool run_text(ses_analysis_call *c, char *const *file, int n, const ses_p
 {
     if (ses_input_stream_has_suffix(file[0], ".conllu")) return ses_probe_surface(c, file, n, a, e);
     texts t = { .a = a, .d = { .kind = "text", .unit = SES_STATES_TEXT_MEAN + a->classify.pool } };
-    bool ok =
-        ses_probe_check_options(a, SES_PROBE_TEXT_TABLE, e) && ses_probe_data_add_task(&t.d, "label", 5, e);
+    bool ok = ses_probe_check_options(a, SES_PROBE_TEXT_TABLE, e) && ses_probe_check_pool(c, a, e) &&
+              ses_probe_data_add_task(&t.d, "label", 5, e);
     for (int s = 0; ok && s < SES_PROBE_SETS; s++) {
         ses_probe_data_begin(&t.d, s);
         ok = read_texts(&t, file[n == 1 ? 0 : s < n ? s : n - 1], s, n == 1, e);

@@ -33,6 +33,7 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
     if (c->rnn.bidirectional && c->rnn.size > SES_MAX_WIDTH / 2)
         return ses_fail(e, SES_EARG, "\"hidden_size\" %lld: two directions allow at most %d",
                         (long long)c->rnn.size, SES_MAX_WIDTH / 2);
+    c->rnn.one_way = !c->rnn.bidirectional;
     c->rnn.type = type ? SES_RNN_GRU : SES_RNN_LSTM;
     c->hidden = c->rnn.bidirectional ? 2 * c->rnn.size : c->rnn.size;
     c->summary.kind = summary[pool];

@@ -34,6 +34,7 @@ static bool set_sizes(ses_config *c, ses_err *e)
     if (c->rnn.bidirectional && c->hidden % 2)
         return ses_fail(e, SES_EARG, "\"hidden_size\" %lld is odd: both directions have half of it",
                         (long long)c->hidden);
+    c->rnn.one_way = !c->rnn.bidirectional;
     c->rnn.size = c->rnn.bidirectional ? c->hidden / 2 : c->hidden;
     c->position.max = SES_MAX_POSITIONS; /* no position table: any length */
     return true;
