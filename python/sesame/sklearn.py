@@ -19,7 +19,7 @@ try:
     from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted
+    from sklearn.utils.validation import check_is_fitted, column_or_1d
 except ImportError as error:
     raise ImportError(f"sesame.sklearn needs scikit-learn 1.6 or later: {error}") from error
 
@@ -55,15 +55,55 @@ class _Folder:
                 out.write(data)
 
 
+def _rows(name, values, rows):
+    """A list of the rows of X or y: tables, arrays of several axes and collections without an order are refused."""
+    if isinstance(values, (str, bytes, dict, set, frozenset)) or not hasattr(values, "__iter__"):
+        raise ValueError(f"{name} must be a sequence of {rows}, not a single {type(values).__name__}")
+    if getattr(values, "ndim", 1) != 1:  # a DataFrame, a column of an array, a sparse matrix, a single value
+        raise ValueError(f"{name} must be a sequence of {rows}, not an array of shape {values.shape}; "
+                         "select one column, as table['text'] or array[:, 0]")
+    return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def _is_missing(value):
+    """None, NaN, and pandas' missing values are not equal to themselves, or say so by their type."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+
+
+def _check_str(name, value):
+    if not isinstance(value, str):
+        what = f"missing ({value})" if _is_missing(value) else f"of type {type(value).__name__}, not str"
+        raise ValueError(f"{name} is {what}")
+
+
 def _texts(X):
     """A list of str."""
-    if isinstance(X, str):
-        raise ValueError("X must be a sequence of texts, not a single str")
-    texts = X.tolist() if hasattr(X, "tolist") else list(X)
-    for text in texts:
-        if not isinstance(text, str):
-            raise ValueError(f"X must be a sequence of str, not of {type(text).__name__}")
+    texts = _rows("X", X, "texts")
+    for i, text in enumerate(texts):
+        _check_str(f"X[{i}]", text)
     return texts
+
+
+def _labels(y, n):
+    """The labels of n texts as an array of one axis."""
+    if y is None:
+        raise ValueError("SesameClassifier requires y to be passed, but the target y is None")
+    if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
+        y = column_or_1d(y, warn=True)
+    labels = _rows("y", y, "labels")
+    if len(labels) != n:
+        raise ValueError(f"X has {n} texts, but y has {len(labels)} labels")
+    for i, label in enumerate(labels):
+        if _is_missing(label):
+            raise ValueError(f"y[{i}] is missing ({label})")
+        if isinstance(label, (list, tuple, set, dict)):
+            raise ValueError(f"y[{i}] is a {type(label).__name__}: SesameClassifier learns one label of each text; "
+                             "sesame.finetune(task='multi_label') learns several")
+    if len(kinds := {"str" if isinstance(label, str) else "number" for label in labels}) > 1:
+        raise ValueError(f"y mixes {' and '.join(sorted(kinds))}: give all labels the same type")
+    y = np.asarray(y)
+    check_classification_targets(y)
+    return y
 
 
 class _TextEstimator(BaseEstimator):
@@ -129,13 +169,7 @@ class SesameClassifier(ClassifierMixin, _TextEstimator):
     def fit(self, X, y):
         """Trains on texts and their labels."""
         texts = _texts(X)
-        if y is None:
-            raise ValueError("SesameClassifier requires y to be passed, but the target y is None")
-        y = np.asarray(y)
-        if y.ndim != 1 or len(y) != len(texts):
-            raise ValueError(f"{len(texts)} texts, but labels of shape {y.shape}")
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classes_, codes = np.unique(_labels(y, len(texts)), return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"SesameClassifier needs at least 2 classes, the data has {len(self.classes_)}")
         self._names = _label_names(self.classes_)
@@ -159,13 +193,31 @@ class SesameClassifier(ClassifierMixin, _TextEstimator):
         return self.classes_[best]
 
 
-def _sentences(X):
-    """A list of lists of words."""
-    rows = list(X) if not isinstance(X, str) else [X]
-    for row in rows:
-        if isinstance(row, (str, bytes)) or not hasattr(row, "__iter__"):
-            raise ValueError(f"X must be a sequence of lists of words, not of {type(row).__name__}; as X = [['Anna', 'sings']]")
-    return [list(row) for row in rows]
+def _sentences(name, values):
+    """X or y of SesameTagger: a list of lists of str without blanks."""
+    rows = []
+    words = "words" if name == "X" else "tags"
+    for i, row in enumerate(_rows(name, values, f"lists of {words}")):
+        if isinstance(row, (str, bytes, dict, set, frozenset)) or not hasattr(row, "__iter__"):
+            raise ValueError(f"{name} must be a sequence of lists of {words}, but {name}[{i}] is of type "
+                             f"{type(row).__name__}; an example: {name} = [['{'Anna' if name == 'X' else 'NAME'}']]")
+        rows.append(list(row))
+        for k, word in enumerate(rows[-1]):
+            _check_str(f"{name}[{i}][{k}]", word)
+            if word.split() != [word]:
+                raise ValueError(f"{name}[{i}][{k}] is {word!r}: words and tags have no blanks and are not empty")
+    return rows
+
+
+def _tagged(X, y):
+    """X and y of SesameTagger as lists, with a tag for each word."""
+    sentences, tags = _sentences("X", X), _sentences("y", y)
+    if len(sentences) != len(tags):
+        raise ValueError(f"X has {len(sentences)} sentences, but y has {len(tags)} lists of tags")
+    for i, (words, row) in enumerate(zip(sentences, tags)):
+        if len(words) != len(row):
+            raise ValueError(f"X[{i}] has {len(words)} words, but y[{i}] has {len(row)} tags")
+    return sentences, tags
 
 
 def _label_names(classes):
@@ -207,7 +259,8 @@ class SesameEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _TextEst
 
     def fit(self, X, y=None):
         """Checks X; nothing is learned."""
-        _texts(X)
+        if not _texts(X):
+            raise ValueError("SesameEmbedder needs at least one text, X has none")
         return self
 
     @property
@@ -243,12 +296,9 @@ class SesameTagger(_TextEstimator):
         """Trains on words and their tags."""
         if y is None:
             raise ValueError("SesameTagger requires y to be passed, but the target y is None")
-        sentences, tags = _sentences(X), [list(row) for row in y]
-        if [len(x) for x in sentences] != [len(x) for x in tags]:
-            raise ValueError("each word needs a tag: X and y have different lengths")
-        for word in itertools.chain(*sentences, *tags):
-            if not isinstance(word, str) or not word or word.split() != [word]:
-                raise ValueError(f"words and tags must be str without blanks, not {word!r}")
+        sentences, tags = _tagged(X, y)
+        if not any(tags):
+            raise ValueError("SesameTagger needs at least one word with a tag, X has none")
         self.classes_ = np.unique(list(itertools.chain(*tags)))
         with tempfile.TemporaryDirectory(prefix="sesame-") as folder:
             file = os.path.join(folder, "train.conll")
@@ -262,7 +312,7 @@ class SesameTagger(_TextEstimator):
     def predict(self, X):
         """A list of tags for each list of words."""
         tagger = self._pipeline("token-classification", ignore_labels=[""])
-        sentences = [[str(word) for word in words] for words in _sentences(X)]
+        sentences = _sentences("X", X)
         filled = [words for words in sentences if words]
         found = iter(tagger(filled) if filled else [])
         return [self._tags(words, next(found)) if words else [] for words in sentences]
@@ -278,5 +328,8 @@ class SesameTagger(_TextEstimator):
 
     def score(self, X, y):
         """The fraction of words with the right tag."""
-        pairs = [pair for tags, row in zip(self.predict(X), y) for pair in zip(tags, row)]
-        return sum(a == b for a, b in pairs) / max(len(pairs), 1)
+        sentences, tags = _tagged(X, y)
+        pairs = list(zip(itertools.chain(*self.predict(sentences)), itertools.chain(*tags)))
+        if not pairs:
+            raise ValueError("a score needs at least one word, X has none")
+        return sum(a == b for a, b in pairs) / len(pairs)

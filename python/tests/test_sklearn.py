@@ -1,4 +1,4 @@
-"""The estimators of scikit-learn: check_estimator, Pipeline, GridSearchCV, pickles."""
+"""The estimators of scikit-learn: results, Pipeline, GridSearchCV, pickles. test_sklearn_checks.py has their checks."""
 
 import json
 import os
@@ -6,7 +6,6 @@ import pickle
 import shutil
 import tempfile
 import unittest
-import warnings
 from pathlib import Path
 
 from common import ROOT, has, needs_models
@@ -27,15 +26,6 @@ class Estimators(unittest.TestCase):
             "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32, "max_position_embeddings": 64}))
         start = {"config": str(config), "tokenizer": str(ROOT / "models/sesame-small")}
         self.small = {"model": None, "lr": 0.003, "batch_size": 4, "epochs": 20, "options": start, "random_state": 1}
-
-    def test_check_estimator(self):
-        from sesame.sklearn import SesameClassifier, SesameEmbedder, SesameTagger
-        from sklearn.utils.estimator_checks import check_estimator
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # checks of numeric input do not apply to texts
-            for estimator in (SesameClassifier(), SesameEmbedder(), SesameTagger()):
-                check_estimator(estimator)
 
     def test_parameters(self):
         from sesame.sklearn import SesameClassifier, SesameEmbedder, SesameTagger
