@@ -324,6 +324,22 @@ def test_zero_shot(page):
 
 def test_entities(page):
     page.open("entities")
+    totals = []
+    for least in (0, 0.5, 0.9, 0.99, 1):  # the legend counts the entities that are marked
+        page.js(
+            "const r = document.querySelector('input[type=range]'); r.value = arguments[0];"
+            "r.dispatchEvent(new Event('input'))",
+            least,
+        )
+        legend = [int(t) for t in page.texts(".legend-count")]
+        marked = page.js(
+            "return [...document.querySelectorAll('.legend-name')].map((name) => [...document.querySelectorAll("
+            "'mark.entity')].filter((mark) => mark.textContent.endsWith(name.textContent)).length)"
+        )
+        page.counter.check(legend == marked, f"entities: from {least}, legend {legend}, marked {marked}")
+        totals.append(sum(legend))
+    page.counter.check(totals[0] > totals[-1] == 0, f"entities: counts at rising scores: {totals}")
+    page.open("entities")
     n = len(page.all("mark.entity"))
     first = page.one(".legend input")
     first.click()

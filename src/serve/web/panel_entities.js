@@ -128,8 +128,9 @@ export default {
   render(ctx, { text, entities }) {
     const color = palette();
     const sorted = [...entities].sort((a, b) => a.start - b.start);
-    const counts = new Map();
-    for (const e of sorted) counts.set(labelOf(e), (counts.get(labelOf(e)) || 0) + 1);
+    const counts = new Map(); // of each label that the model found: entities with the least score
+    for (const e of sorted)
+      counts.set(labelOf(e), (counts.get(labelOf(e)) || 0) + (e.score >= ctx.state.threshold ? 1 : 0));
     [...counts.keys()].forEach(color);
     const shown = sorted.filter(
       (e) => e.score >= ctx.state.threshold && !ctx.state.hidden.includes(labelOf(e)),
