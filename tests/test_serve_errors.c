@@ -146,6 +146,28 @@ static const struct {
     { "/attention", "{\"inputs\":\"a\",\"layer\":-1}", 422, T, "from 0" },
     { "/attention", "{\"inputs\":\"a\",\"pair\":5}", 422, T, "\"pair\" must be a string" },
     { "/attention", "{\"inputs\":\"a\",\"words\":5}", 422, T, "\"words\"" },
+    { "/similarity",
+      "{\"inputs\":{\"source_sentence\":\"a\",\"sentences\":\"b\"},\"parameters\":[null,null]}", 422, T,
+      "\"parameters\" must be an object" },
+    { "/tokenize", "{\"content\":[\"a\",\"b\"]}", 422, T, "\"content\" must be a string" },
+    { "/tokenize", "{\"content\":\"a\",\"inputs\":\"b\"}", 422, T, "exclude each other" },
+    { "/tokenize", "{\"inputs\":\"a\",\"add_special\":5}", 422, T, "true or false" },
+    { "/api/embeddings", "{\"prompt\":[\"a\",\"b\"]}", 400, P, "\"prompt\" must be a string" },
+    { "/rerank", "{\"query\":\"a\",\"texts\":[\"a\"],\"documents\":[\"b\"]}", 422, T, "exclude each other" },
+    { "/rerank", "{\"query\":\"a\",\"texts\":[\"a\"],\"return_documents\":5}", 422, T, "true or false" },
+    { "/score", "{\"queries\":\"a\",\"text_1\":\"a\",\"documents\":\"b\"}", 400, O, "exclude each other" },
+    { "/score", "{\"queries\":\"a\",\"text_2\":\"b\"}", 400, O, "\"text_1\" is missing" },
+    { "/predict", "{\"inputs\":[\"a\",\"\"]}", 400, T, "empty" },
+    { "/analyze", "{\"analysis\":\"explain\",\"inputs\":\"a\\u0000b\"}", 422, T, "NUL" },
+    { "/models/label", "{\"inputs\":\"\"}", 400, P, "empty" },
+    { "/models/encoder", "{\"inputs\":\"a\",\"stream\":[]}", 400, P, "true or false" },
+    { "/models/mask", "{\"inputs\":\"[MASK]\",\"parameters\":{\"top_k\":[5]}}", 400, P,
+      "an integer or \"all\"" },
+    { "/models/mask", "{\"inputs\":\"[MASK]\",\"parameters\":{\"top_k\":\"5\"}}", 400, P,
+      "an integer or \"all\"" },
+    { "/models/mask", "{\"inputs\":[\"[MASK]\"],\"parameters\":{\"top_k\":-5}}", 400, P, "out of range" },
+    { "/models/mask", "{\"inputs\":\"[MASK]\",\"parameters\":{\"do_sample\":\"true\"}}", 400, P,
+      "true or false" },
     /* generation */
     { "/v1/completions", "{\"prompt\":5}", 400, O, "must be" },
     { "/v1/completions", "{\"prompt\":\"a\",\"max_tokens\":-1}", 400, O, "from 0" },
@@ -266,16 +288,17 @@ static void test_limits(serving *s)
 {
     static const struct {
         const char *path, *before, *after;
-    } lists[] = { { "/v1/embeddings", "{\"input\":[", "]}" },
-                  { "/embed", "{\"inputs\":[", "]}" },
-                  { "/classify", "{\"input\":[", "]}" },
-                  { "/rerank", "{\"query\":\"a\",\"texts\":[", "]}" },
-                  { "/v1/rerank", "{\"query\":\"a\",\"documents\":[", "]}" },
-                  { "/similarity", "{\"inputs\":{\"source_sentence\":\"a\",\"sentences\":[", "]}}" },
-                  { "/models/label", "{\"inputs\":[", "]}" } };
+        int status;
+    } lists[] = { { "/v1/embeddings", "{\"input\":[", "]}", 400 },
+                  { "/embed", "{\"inputs\":[", "]}", 422 },
+                  { "/classify", "{\"input\":[", "]}", 400 },
+                  { "/rerank", "{\"query\":\"a\",\"texts\":[", "]}", 422 },
+                  { "/v1/rerank", "{\"query\":\"a\",\"documents\":[", "]}", 400 },
+                  { "/similarity", "{\"inputs\":{\"source_sentence\":\"a\",\"sentences\":[", "]}}", 422 },
+                  { "/models/label", "{\"inputs\":[", "]}", 400 } };
     for (size_t i = 0; i < SES_LEN(lists); i++) {
         char *body = body_of(lists[i].before, 2049, "a", "\"", lists[i].after);
-        post(s, lists[i].path, body, 413);
+        post(s, lists[i].path, body, lists[i].status);
         free(body);
     }
     char *full = body_of("{\"inputs\":[", 2048, "a", "\"", "]}");
@@ -402,7 +425,7 @@ static void test_body_limit(void)
     ask(&s, &(ses_http_request){ .method = "POST", .target = "/embed", .body = body, .n = strlen(body) },
         413);
     free(body);
-    post(&s, "/embed", "{\"inputs\":[\"a\",\"b\",\"c\",\"d\"]}", 413);
+    post(&s, "/embed", "{\"inputs\":[\"a\",\"b\",\"c\",\"d\"]}", 422);
     post(&s, "/embed", "{\"inputs\":[\"a\",\"b\",\"c\"]}", 200);
     CHECK(number_at(get(&s, "/info", 200), "max_client_batch_size") == 3);
     serving_stop(&s);

@@ -205,7 +205,10 @@ static void test_lists(serving *s)
         char path[128];
         size_t n = strlen((*r)->path);
         bool star = (*r)->path[n - 1] == '*';
-        snprintf(path, sizeof path, "%.*s%s", (int)(n - star), (*r)->path, star ? "{name}" : "");
+        snprintf(path, sizeof path, "%.*s%s", (int)(n - star), (*r)->path,
+                 *r == &ses_route_models ? "label/pipeline/text-classification"
+                 : star                  ? "{name}"
+                                         : "");
         const ses_json *at = ses_json_get(ses_json_get(v, "paths"), path);
         const ses_json *operation = ses_json_get(at, strcmp((*r)->method, "GET") ? "post" : "get");
         CHECK_MSG(operation && member(operation, "responses/200") && member(operation, "responses/429"),

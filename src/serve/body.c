@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 
+#include <math.h>
 #include <string.h>
 
 const ses_json *ses_body_get(const ses_json *object, const char *key)
@@ -48,12 +49,29 @@ bool ses_body_bool(ses_job *j, const ses_json *object, const char *key, bool *ou
     return !v || ses_json_bool(v, out) || ses_body_wrong_type(j, key, v, "true or false");
 }
 
+bool ses_body_object(ses_job *j, const ses_json *object, const char *key, const ses_json **out)
+{
+    const ses_json *v = ses_body_get(object, key);
+    *out = v;
+    return !v || ses_json_type_of(v) == SES_JSON_OBJECT || ses_body_wrong_type(j, key, v, "an object");
+}
+
+/* 5.0 is an integer in JSON Schema, as in JavaScript. */
+bool ses_body_whole(const ses_json *v, int64_t *out)
+{
+    double x;
+    if (ses_json_int(v, out)) return true;
+    if (!ses_json_real(v, &x) || !(fabs(x) < 0x1p63) || x != trunc(x)) return false;
+    *out = (int64_t)x;
+    return true;
+}
+
 bool ses_body_int(ses_job *j, const ses_json *object, const char *key, int64_t min, int64_t max, int64_t *out)
 {
     const ses_json *v = ses_body_get(object, key);
     int64_t x;
     if (!v) return true;
-    if (!ses_json_int(v, &x)) return ses_body_wrong_type(j, key, v, "an integer");
+    if (!ses_body_whole(v, &x)) return ses_body_wrong_type(j, key, v, "an integer");
     if (x < min || x > max)
         return ses_api_fail(&j->error, SES_API_VALIDATION, key, "\"%s\" must be from %lld to %lld", key,
                             (long long)min, (long long)max);
@@ -92,6 +110,14 @@ bool ses_body_choice(ses_job *j, const ses_json *object, const char *key, const 
                  list.data ? list.data : choices);
     ses_buf_free(&list);
     return false;
+}
+
+bool ses_body_either(ses_job *j, const char *a, const char *b, const char **key)
+{
+    bool has_a = ses_body_get(j->body, a), has_b = ses_body_get(j->body, b);
+    *key = has_b && !has_a ? b : a;
+    return !has_a || !has_b ||
+           ses_api_fail(&j->error, SES_API_VALIDATION, a, "\"%s\" and \"%s\" exclude each other", a, b);
 }
 
 bool ses_body_texts(ses_job *j, const ses_json *v, const char *key, ses_string **list, size_t *n,
@@ -178,13 +204,63 @@ static bool fail_file(ses_job *j, const char *name)
                         ses_quoted_of(name, strlen(name)).s);
 }
 
+/* The JSON type suits the option: a number is not given as a list, a flag not as a text. */
+static bool fits(const ses_opt *o, const ses_json *v)
+{
+    ses_string s = ses_body_text(v);
+    int64_t i;
+    double x;
+    bool flag;
+    switch (o->type) {
+    case SES_OPT_FLAG: return ses_json_bool(v, &flag);
+    case SES_OPT_INT: return s.p ? o->zero_word && ses_equal(s.p, s.n, o->zero_word) : ses_body_whole(v, &i);
+    case SES_OPT_REAL: return ses_json_real(v, &x);
+    case SES_OPT_CHOICE: return s.p || ses_json_bool(v, &flag);
+    default: return true;
+    }
+}
+
+static const char *type_of(const ses_opt *o)
+{
+    switch (o->type) {
+    case SES_OPT_FLAG: return "true or false";
+    case SES_OPT_INT: return "an integer";
+    case SES_OPT_REAL: return "a number";
+    default: return "a text";
+    }
+}
+
+static bool check_type(ses_job *j, const ses_opt *o, const char *name, const ses_json *v)
+{
+    bool word = o->type == SES_OPT_INT && o->zero_word;
+    return fits(o, v) ||
+           ses_api_fail(&j->error, SES_API_VALIDATION, "parameters",
+                        "parameter \"%s\" must be %s%s%s%s, not %s", ses_quoted_of(name, strlen(name)).s,
+                        type_of(o), word ? " or \"" : "", word ? o->zero_word : "", word ? "\"" : "",
+                        ses_json_type_name(ses_json_type_of(v)));
+}
+
+/* The option accepts the value: an error of the request, not of each of its inputs. */
+static bool check_value(ses_job *j, const ses_task *t, const ses_opt *o, const char *name, const char *value)
+{
+    ses_err e = { 0 };
+    if (o->type == SES_OPT_LIST || o->type == SES_OPT_TEXT) return true;
+    void *scratch = ses_job_alloc(j, 1, t->args_size);
+    return scratch && (ses_opt_set(o, scratch, name, value, &e) ||
+                       ses_api_fail_with(&j->error, SES_API_VALIDATION, "parameters", &e));
+}
+
 bool ses_settings_add_json(ses_job *j, ses_body_settings *s, const ses_task *t, const char *name,
                            const ses_json *v)
 {
+    ses_opt o;
+    bool known = ses_opt_find(t->opt, t->n_opt, name, "", &o, NULL);
     if (ses_task_setting_is_file(t, name)) return fail_file(j, name);
+    if (known && !check_type(j, &o, name, v)) return false;
     const char *value = ses_body_value_text(j, name, v);
-    if (value) ses_settings_add(s, t, name, value);
-    return value != NULL;
+    if (!value || (known && !check_value(j, t, &o, name, value))) return false;
+    ses_settings_add(s, t, name, value);
+    return true;
 }
 
 /* The option of a parameter, which may be spelled with underscores; NULL: none. */
@@ -214,7 +290,9 @@ bool ses_body_options(ses_job *j, const ses_json *object, const ses_opt *opt, si
             return ses_api_fail(&j->error, SES_API_VALIDATION, "parameters", "unknown parameter \"%s\"",
                                 ses_quoted_of(name, strlen(name)).s);
         if (o->is_model || o->is_path) return fail_file(j, name);
-        const char *value = ses_body_value_text(j, name, ses_json_at(object, i));
+        const ses_json *v = ses_json_at(object, i);
+        if (ses_json_type_of(v) == SES_JSON_NULL) continue; /* absent */
+        const char *value = check_type(j, o, name, v) ? ses_body_value_text(j, name, v) : NULL;
         if (!value) return false;
         if (!ses_opt_set(o, args, o->name, value, &e))
             return ses_api_fail_with(&j->error, SES_API_VALIDATION, "parameters", &e);

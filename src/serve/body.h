@@ -13,16 +13,21 @@ bool ses_body_bool(ses_job *j, const ses_json *object, const char *key, bool *ou
 bool ses_body_int(ses_job *j, const ses_json *object, const char *key, int64_t min, int64_t max,
                   int64_t *out);
 bool ses_body_real(ses_job *j, const ses_json *object, const char *key, double min, double max, double *out);
+/* *out NULL: absent or null. */
+bool ses_body_object(ses_job *j, const ses_json *object, const char *key, const ses_json **out);
 /* Index of a string among "a|b|c". */
 bool ses_body_choice(ses_job *j, const ses_json *object, const char *key, const char *choices, int *out);
 
 /* A text, with the length it has in the body. */
-ses_string ses_body_text(const ses_json *v); /* p NULL: not a string */
+ses_string ses_body_text(const ses_json *v);          /* p NULL: not a string */
+bool ses_body_whole(const ses_json *v, int64_t *out); /* an integer, also as 5.0; false: it is none */
 /* A text or an array of texts. Empty arrays are an error, empty texts unless may_be_empty. */
 bool ses_body_texts(ses_job *j, const ses_json *v, const char *key, ses_string **list, size_t *n,
                     bool may_be_empty);
 /* The error for a value of the wrong type. Returns false. */
 bool ses_body_wrong_type(ses_job *j, const char *key, const ses_json *v, const char *expected);
+/* *key: the one of two members of the body that is present; a: neither. Both: an error. */
+bool ses_body_either(ses_job *j, const char *a, const char *b, const char **key);
 /* The error for a missing member. Returns false. */
 bool ses_body_missing(ses_job *j, const char *key);
 

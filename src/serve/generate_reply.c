@@ -2,6 +2,7 @@
 #include "generate_reply.h"
 
 #include "base/str.h"
+#include "base/unicode/utf8.h"
 #include "serve_impl.h"
 
 #include <stdio.h>
@@ -12,10 +13,11 @@
 static bool add_stop(ses_job *j, ses_stops *s, const ses_json *v)
 {
     ses_string x = ses_body_text(v);
-    if (!x.p || !x.n || x.n > SES_MAX_STOP_BYTES || s->n == SES_MAX_STOPS)
+    if (!x.p || !x.n || memchr(x.p, 0, x.n) || ses_utf8_count(x.p, x.n) > SES_MAX_STOP_LENGTH ||
+        s->n == SES_MAX_STOPS)
         return ses_api_fail(&j->error, SES_API_VALIDATION, "stop",
-                            "\"stop\" must be a text or up to %d texts of 1 to %d bytes", SES_MAX_STOPS,
-                            SES_MAX_STOP_BYTES);
+                            "\"stop\" must be a text or up to %d texts of 1 to %d characters without NUL",
+                            SES_MAX_STOPS, SES_MAX_STOP_LENGTH);
     s->at[s->n++] = x;
     return true;
 }
@@ -266,8 +268,32 @@ static void stream_done(ses_worker *w, ses_job *j)
     ses_job_free(j);
 }
 
+/* The request sets its length. */
+static bool has_length(const ses_job *j)
+{
+    const ses_json *p = ses_body_get(j->body, "parameters"), *g = ses_body_get(p, "generate_parameters");
+    return ses_body_get(p, "max_new_tokens") || ses_body_get(p, "max_length") ||
+           ses_body_get(g, "max_new_tokens") || ses_body_get(g, "max_length");
+}
+
+static bool is_too_long(const ses_job *j, const ses_generate_options *o, int64_t max)
+{
+    return o->max_new_tokens > max || o->max_length > max + j->tokens;
+}
+
+/* The length of the folder's settings, within the server's limit. */
+static bool limit_length(ses_job *j, ses_request *r, int64_t max)
+{
+    ses_err e = { 0 };
+    ses_generate_options *o = ses_generation_request_own_options(r, &e);
+    if (!o) return ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
+    o->max_new_tokens = max; /* overrides max_length */
+    return true;
+}
+
 static bool check_limits(ses_worker *w, ses_job *j, bool stream, bool *beams)
 {
+    bool given = has_length(j);
     int64_t max = ses_server_get_options(w->server)->max_new_tokens;
     for (size_t i = 0; i < j->n; i++) {
         const ses_generation_request *x = j->item[i].request ? j->item[i].request->state : NULL;
@@ -276,7 +302,8 @@ static bool check_limits(ses_worker *w, ses_job *j, bool stream, bool *beams)
         if (stream && (j->n > 1 || *beams || x->o->num_return_sequences > 1))
             return ses_api_fail(&j->error, SES_API_VALIDATION, "stream",
                                 "\"stream\" needs one input, one text and no beams");
-        if (x->o->max_new_tokens > max || x->o->max_length > max + j->tokens)
+        if (!given && is_too_long(j, x->o, max) && !limit_length(j, j->item[i].request, max)) return false;
+        if (given && is_too_long(j, x->o, max))
             return ses_api_fail(&j->error, SES_API_VALIDATION, "max_new_tokens",
                                 "\"max_new_tokens\" is too large: at most %lld new tokens are allowed",
                                 (long long)max);

@@ -6,7 +6,7 @@
 #include "serve/route.h"
 #include "task/generation_task.h"
 
-enum { SES_MAX_STOPS = 16, SES_MAX_STOP_BYTES = 256 };
+enum { SES_MAX_STOPS = 16, SES_MAX_STOP_LENGTH = 256 };
 
 /* Stop strings of a request; borrowed from its body. */
 typedef struct ses_stops {

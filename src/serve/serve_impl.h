@@ -17,6 +17,8 @@ const ses_http_server *ses_server_http(const ses_server *s);
 int ses_server_retry_after(ses_server *s);
 double ses_server_uptime(const ses_server *s);
 bool ses_server_is_draining(const ses_server *s);
+/* Whether a request has a valid key, or none is needed. */
+bool ses_server_has_key(const ses_server *s, const ses_http_exchange *x);
 /* One analysis at a time: false if another one runs. */
 bool ses_server_begin_analysis(ses_server *s);
 void ses_server_end_analysis(ses_server *s);

@@ -228,10 +228,14 @@ static bool is_bulk(const ses_http_exchange *x)
     return priority.p ? ses_equal(priority.p, priority.n, "bulk") : ses_http_body(x).n > BULK_BYTES;
 }
 
+bool ses_server_has_key(const ses_server *s, const ses_http_exchange *x)
+{
+    return !s->keys || ses_api_keys_check(s->keys, ses_http_header(x, "authorization"));
+}
+
 static bool is_allowed(ses_server *s, ses_http_exchange *x, const ses_route *route)
 {
-    return !s->keys || (route && route->public) ||
-           ses_api_keys_check(s->keys, ses_http_header(x, "authorization"));
+    return (route && route->public) || ses_server_has_key(s, x);
 }
 
 static void on_request(void *ctx, ses_http_exchange *x)

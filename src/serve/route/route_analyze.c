@@ -2,6 +2,7 @@
 #include "analysis/analysis.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "base/unicode/utf8.h"
 #include "serve/body.h"
 #include "serve/route.h"
 #include "serve/serve_impl.h"
@@ -9,7 +10,7 @@
 
 #include <string.h>
 
-enum { MAX_TEXT = 4096 }; /* bytes: some analyses run the model hundreds of times */
+enum { MAX_TEXT = 4096 }; /* characters: some analyses run the model hundreds of times */
 
 static bool fail(ses_job *j, ses_api_code code, const ses_err *e)
 {
@@ -22,9 +23,12 @@ static bool read_text(ses_job *j, char **text)
     ses_string s = ses_body_text(ses_body_get(j->body, "inputs"));
     if (!s.p) return ses_api_fail(&j->error, SES_API_VALIDATION, "inputs", "\"inputs\" must be a string");
     if (!s.n) return ses_api_fail(&j->error, SES_API_EMPTY, "inputs", "\"inputs\" is empty");
-    if (s.n > MAX_TEXT || memchr(s.p, 0, s.n))
-        return ses_api_fail(&j->error, SES_API_TOO_LARGE, "inputs",
-                            "\"inputs\" has %zu bytes; %d are the limit, without NUL", s.n, MAX_TEXT);
+    if (memchr(s.p, 0, s.n))
+        return ses_api_fail(&j->error, SES_API_VALIDATION, "inputs", "\"inputs\" contains a NUL character");
+    size_t n = ses_utf8_count(s.p, s.n);
+    if (n > MAX_TEXT)
+        return ses_api_fail(&j->error, SES_API_VALIDATION, "inputs",
+                            "\"inputs\" has %zu characters; %d are the limit", n, MAX_TEXT);
     *text = (char *)(uintptr_t)ses_job_copy(j, s.p, s.n).p;
     return *text != NULL;
 }
@@ -146,9 +150,8 @@ static bool handle(ses_worker *w, ses_job *j)
     ses_buf out = { 0 };
     if (!find_analysis(j, &x) || !read_text(j, &text) || !ses_body_string(j, j->body, "model", &model))
         return false;
-    const ses_json *parameters = ses_body_get(j->body, "parameters");
-    if (parameters && ses_json_type_of(parameters) != SES_JSON_OBJECT)
-        return ses_body_wrong_type(j, "parameters", parameters, "an object");
+    const ses_json *parameters = NULL;
+    if (!ses_body_object(j, j->body, "parameters", &parameters)) return false;
     void *args = ses_job_alloc(j, 1, x->analysis->args_size ? x->analysis->args_size : 1);
     if (!args || !ses_job_read_deadline(w, j) || !ses_job_find_model(w, j, model, NULL)) return false;
     if (!j->model->model)
@@ -176,9 +179,12 @@ const ses_route ses_route_analyze = {
     .summary =
         "An analysis of a text, as the command of its name writes it with --json, and its figures as SVG",
     .request =
-        "{\"type\":\"object\",\"required\":[\"analysis\",\"inputs\"],\"properties\":{\"analysis\":{\"type\":"
-        "\"string\"},\"inputs\":{\"type\":\"string\",\"minLength\":1},\"parameters\":{\"type\":\"object\"},"
-        "\"layers\":{\"type\":\"string\"},\"seed\":{\"type\":\"integer\",\"minimum\":0},\"model\":{\"type\":"
-        "\"string\"}}}",
+        "{\"type\":\"object\",\"required\":[\"analysis\",\"inputs\"],"
+        "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-analyze\"}],"
+        "\"properties\":{\"analysis\":{\"type\":\"string\"},"
+        "\"inputs\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":4096,\"pattern\":\"^[^\\u0000]*$\"},"
+        "\"parameters\":{\"type\":\"object\"},\"layers\":{\"type\":\"string\"},"
+        "\"seed\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":9223372036854775807},"
+        "\"model\":{\"type\":\"string\"}}}",
     .response = "{\"type\":\"object\",\"required\":[\"analysis\",\"result\",\"figures\"]}",
 };

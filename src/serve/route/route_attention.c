@@ -244,10 +244,12 @@ const ses_route ses_route_attention = {
     .summary =
         "Attention weights of one layer: for each head n*n bytes (255 is 1), rows are queries, as base64; by "
         "word, without special tokens, and with the rollout of the layers up to this one if asked for",
-    .request = "{\"type\":\"object\",\"required\":[\"inputs\"],\"properties\":{\"inputs\":{\"type\":"
-               "\"string\",\"minLength\":1},\"pair\":{\"type\":"
-               "\"string\"},\"layer\":{\"type\":\"integer\",\"minimum\":0},\"words\":{\"type\":\"boolean\"},"
-               "\"hide_special\":{\"type\":\"boolean\"},\"rollout\":{\"type\":\"boolean\"},\"model\":{"
-               "\"type\":\"string\"}}}",
+    .request = "{\"type\":\"object\",\"required\":[\"inputs\"],"
+               "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-attention\"}],"
+               "\"properties\":{\"inputs\":{\"type\":\"string\",\"minLength\":1},"
+               "\"pair\":{\"type\":\"string\"},\"layer\":{\"type\":\"integer\",\"minimum\":0},"
+               "\"words\":{\"type\":\"boolean\"},\"hide_special\":{\"type\":\"boolean\"},"
+               "\"rollout\":{\"type\":\"boolean\"},\"model\":{\"type\":\"string\","
+               "\"description\":\"name of a loaded model; default: the first one for the task\"}}}",
     .response = "{\"type\":\"object\",\"required\":[\"tokens\",\"attention\"]}",
 };

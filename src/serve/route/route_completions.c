@@ -262,10 +262,9 @@ static bool check_unsupported(ses_job *j, const state *s)
 /* "logit_bias": {"ID": BIAS}, for all items. */
 static bool add_biases(ses_job *j)
 {
-    const ses_json *v = ses_body_get(j->body, "logit_bias");
+    const ses_json *v = NULL;
     int64_t vocab = ses_tokenizer_vocab_size(ses_pipeline_tokenizer(j->pipeline->compute));
-    if (v && ses_json_type_of(v) != SES_JSON_OBJECT)
-        return ses_body_wrong_type(j, "logit_bias", v, "an object");
+    if (!ses_body_object(j, j->body, "logit_bias", &v)) return false;
     if (ses_json_len(v) > MAX_BIASES)
         return ses_api_fail(&j->error, SES_API_VALIDATION, "logit_bias",
                             "\"logit_bias\" must have at most %d token ids", MAX_BIASES);
@@ -288,10 +287,9 @@ static bool add_biases(ses_job *j)
 
 static bool read_options(ses_job *j, state *s)
 {
-    const ses_json *options = ses_body_get(j->body, "stream_options");
-    if (options && ses_json_type_of(options) != SES_JSON_OBJECT)
-        return ses_body_wrong_type(j, "stream_options", options, "an object");
-    if (!ses_body_int(j, j->body, "n", 1, MAX_CHOICES, &s->n) ||
+    const ses_json *options = NULL;
+    if (!ses_body_object(j, j->body, "stream_options", &options) ||
+        !ses_body_int(j, j->body, "n", 1, MAX_CHOICES, &s->n) ||
         !ses_body_int(j, j->body, "max_tokens", 0, INT32_MAX, &s->max_tokens) ||
         !ses_body_int(j, j->body, "logprobs", 0, MAX_LOGPROBS, &s->logprobs) ||
         !ses_body_bool(j, j->body, "echo", &s->echo) || !ses_body_bool(j, j->body, "stream", &s->stream) ||
@@ -359,7 +357,10 @@ static bool handle(ses_worker *w, ses_job *j)
     const ses_task_entry *task = ses_task_find("text-generation");
     state *s = ses_job_alloc(j, 1, sizeof *s);
     if (!s) return false;
-    *s = (state){ .n = 1, .max_tokens = 16, .logprobs = -1, .created = (int64_t)time(NULL) };
+    int64_t limit = ses_server_get_options(w->server)->max_new_tokens;
+    *s = (state){
+        .n = 1, .max_tokens = limit < 16 ? limit : 16, .logprobs = -1, .created = (int64_t)time(NULL)
+    };
     if (!ses_body_string(j, j->body, "model", &model) || !read_options(j, s) ||
         !ses_body_texts(j, ses_body_get(j->body, "prompt"), "prompt", &prompt, &n, false) ||
         !add_settings(w, j, s, task->task, &settings) || !ses_job_open(w, j, model, task, NULL))
@@ -382,21 +383,32 @@ const ses_route ses_route_openai_completions = {
     .handle = handle,
     .tag = "OpenAI",
     .summary = "Continues texts; with \"stream\" as Server-Sent Events",
-    .request = "{\"type\":\"object\",\"required\":[\"prompt\"],\"properties\":{\"prompt\":{\"oneOf\":[{"
-               "\"type\":\"string\","
-               "\"minLength\":1},{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":1},"
-               "\"minItems\":1}]},\"model\":{"
-               "\"type\":\"string\"},\"max_tokens\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":1024},"
-               "\"n\":{\"type\":\"integer\","
-               "\"minimum\":1,\"maximum\":64},\"temperature\":{\"type\":\"number\",\"minimum\":0},\"top_p\":{"
-               "\"type\":\"number\"},"
+    .request = "{\"type\":\"object\",\"required\":[\"prompt\"],"
+               "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-generate\"},"
+               "{\"anyOf\":[{\"properties\":{\"echo\":{\"enum\":[false,null]},"
+               "\"max_tokens\":{\"minimum\":1}}},{\"properties\":{\"echo\":{\"const\":true},"
+               "\"stream\":{\"enum\":[false,null]}},\"required\":[\"echo\"]}]},"
+               "{\"anyOf\":[{\"properties\":{\"n\":{\"enum\":[1,null]}}},"
+               "{\"properties\":{\"temperature\":{\"type\":[\"number\",\"null\"],"
+               "\"exclusiveMinimum\":0}}}]}],"
+               "\"properties\":{\"prompt\":{\"$ref\":\"#/components/schemas/Texts\"},"
+               "\"max_tokens\":{\"$ref\":\"#/components/schemas/NewTokens\"},"
+               "\"n\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":64},"
+               "\"temperature\":{\"type\":\"number\",\"minimum\":0,\"maximum\":100},"
+               "\"top_p\":{\"type\":\"number\",\"minimum\":0,\"maximum\":1},"
                "\"presence_penalty\":{\"type\":\"number\",\"minimum\":-2,\"maximum\":2},"
                "\"frequency_penalty\":{\"type\":\"number\",\"minimum\":-2,\"maximum\":2},"
-               "\"seed\":{\"type\":\"integer\",\"minimum\":0},\"stop\":{\"type\":[\"string\",\"array\"]},"
-               "\"logprobs\":{\"type\":"
-               "\"integer\",\"minimum\":0,\"maximum\":20},\"echo\":{\"type\":\"boolean\"},\"stream\":{"
-               "\"type\":\"boolean\"},"
-               "\"stream_options\":{\"type\":\"object\"}}}",
+               "\"seed\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":9223372036854775807},"
+               "\"stop\":{\"anyOf\":[{\"type\":\"string\",\"minLength\":1,\"maxLength\":256,\"pattern\":\"^[^"
+               "\\u0000]*$\"},"
+               "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":256,"
+               "\"pattern\":\"^[^\\u0000]*$\"},"
+               "\"maxItems\":16}]},\"logprobs\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":20},"
+               "\"echo\":{\"type\":\"boolean\"},\"stream\":{\"type\":\"boolean\"},"
+               "\"stream_options\":{\"type\":\"object\","
+               "\"properties\":{\"include_usage\":{\"type\":[\"boolean\",\"null\"]}}},"
+               "\"model\":{\"type\":\"string\","
+               "\"description\":\"name of a loaded model; default: the first one for the task\"}}}",
     .response = "{\"type\":\"object\",\"required\":[\"id\",\"object\",\"created\",\"model\",\"choices\"],"
                 "\"properties\":{\"choices\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":"
                 "[\"index\",\"text\",\"logprobs\",\"finish_reason\"]}},\"usage\":{\"$ref\":\"#/components/"

@@ -91,12 +91,6 @@ static bool sparse_handle(ses_worker *w, ses_job *j)
     return handle_task(w, j, "sparse-embed", sparse_done);
 }
 
-#define INPUTS                                                                                              \
-    "\"inputs\":{\"oneOf\":[{\"type\":\"string\",\"minLength\":1},{\"type\":\"array\",\"items\":{\"type\":" \
-    "\"string\",\"minLength\":1},"                                                                          \
-    "\"minItems\":1,\"maxItems\":2048}]},\"model\":{\"type\":\"string\"},\"truncate\":{\"type\":"           \
-    "\"boolean\"}"
-
 const ses_route ses_route_embed = {
     .method = "POST",
     .path = "/embed",
@@ -105,10 +99,14 @@ const ses_route ses_route_embed = {
     .handle = embed_handle,
     .tag = "TEI",
     .summary = "Embeddings of texts, as lists of numbers",
-    .request = "{\"type\":\"object\",\"required\":[\"inputs\"],\"properties\":{" INPUTS
-               ",\"normalize\":{\"type\":\"boolean\",\"default\":true},\"truncation_direction\":{\"enum\":["
-               "\"Left\",\"Right\",\"left\",\"right\"]},"
-               "\"prompt_name\":{\"type\":\"string\"},\"dimensions\":{\"type\":\"integer\",\"minimum\":1}}}",
+    .request = "{\"type\":\"object\",\"required\":[\"inputs\"],"
+               "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-embed\"}],"
+               "\"properties\":{\"inputs\":{\"$ref\":\"#/components/schemas/Texts\"},"
+               "\"normalize\":{\"type\":\"boolean\",\"default\":true},"
+               "\"truncate\":{\"type\":\"boolean\"},\"truncation_direction\":{\"enum\":[\"Left\","
+               "\"Right\",\"left\",\"right\"]},\"prompt_name\":{\"type\":\"string\"},"
+               "\"dimensions\":{\"type\":\"integer\",\"minimum\":1},\"model\":{\"type\":\"string\","
+               "\"description\":\"name of a loaded model; default: the first one for the task\"}}}",
     .response = "{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/Vector\"}}",
     .content_type = "application/octet-stream",
 };
@@ -121,7 +119,11 @@ const ses_route ses_route_embed_all = {
     .handle = all_handle,
     .tag = "TEI",
     .summary = "Vectors of all tokens, without pooling",
-    .request = "{\"type\":\"object\",\"required\":[\"inputs\"],\"properties\":{" INPUTS "}}",
+    .request = "{\"type\":\"object\",\"required\":[\"inputs\"],"
+               "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-tokens\"}],"
+               "\"properties\":{\"inputs\":{\"$ref\":\"#/components/schemas/Texts\"},"
+               "\"truncate\":{\"type\":\"boolean\"},\"model\":{\"type\":\"string\","
+               "\"description\":\"name of a loaded model; default: the first one for the task\"}}}",
     .response = "{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/"
                 "schemas/Vector\"}}}",
 };
@@ -133,7 +135,11 @@ const ses_route ses_route_embed_sparse = {
     .handle = sparse_handle,
     .tag = "TEI",
     .summary = "Sparse embeddings over the vocabulary (SPLADE), of a masked language model",
-    .request = "{\"type\":\"object\",\"required\":[\"inputs\"],\"properties\":{" INPUTS "}}",
+    .request = "{\"type\":\"object\",\"required\":[\"inputs\"],"
+               "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-sparse\"}],"
+               "\"properties\":{\"inputs\":{\"$ref\":\"#/components/schemas/Texts\"},"
+               "\"truncate\":{\"type\":\"boolean\"},\"model\":{\"type\":\"string\","
+               "\"description\":\"name of a loaded model; default: the first one for the task\"}}}",
     .response = "{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":{\"type\":\"object\","
                 "\"required\":[\"index\",\"value\"]}}}",
 };

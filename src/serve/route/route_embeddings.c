@@ -118,13 +118,15 @@ static bool handle(ses_worker *w, ses_job *j)
     }
 
 static const char request_schema[] =
-    "{\"type\":\"object\",\"required\":[\"input\"],\"properties\":{"
-    "\"input\":{\"description\":\"a text or a list of "
-    "texts\",\"oneOf\":[{\"type\":\"string\",\"minLength\":1},"
-    "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":1},\"minItems\":1,\"maxItems\":2048}]},"
-    "\"model\":{\"type\":\"string\",\"description\":\"name of a loaded model; default: the first encoder\"},"
+    "{\"type\":\"object\",\"required\":[\"input\"],"
+    "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-embed\"}],"
+    "\"properties\":{\"input\":{\"$ref\":\"#/components/schemas/Texts\"},"
     "\"encoding_format\":{\"enum\":[\"float\",\"base64\",\"bytes\"]},"
-    "\"dimensions\":{\"type\":\"integer\",\"minimum\":1},\"normalize\":{\"type\":\"boolean\"}}}";
+    "\"normalize\":{\"type\":\"boolean\",\"default\":true},"
+    "\"truncate\":{\"type\":\"boolean\"},\"truncation_direction\":{\"enum\":[\"Left\","
+    "\"Right\",\"left\",\"right\"]},\"prompt_name\":{\"type\":\"string\"},"
+    "\"dimensions\":{\"type\":\"integer\",\"minimum\":1},\"model\":{\"type\":\"string\","
+    "\"description\":\"name of a loaded model; default: the first one for the task\"}}}";
 static const char response_schema[] =
     "{\"type\":\"object\",\"required\":[\"object\",\"data\",\"model\",\"usage\"],\"properties\":{"
     "\"object\":{\"const\":\"list\"},\"data\":{\"type\":\"array\",\"items\":{\"type\":\"object\","

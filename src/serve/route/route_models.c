@@ -132,11 +132,10 @@ static bool add_parameters(ses_job *j, const ses_json *p, const ses_task *task, 
 static bool read_parameters(ses_job *j, const shape *s, const ses_task_entry *task, ses_body_settings *out)
 {
     const ses_json *p = ses_body_get(j->body, "parameters");
-    const ses_json *generate =
-        ses_body_get(p, "generate_parameters"); /* sent by summarization() and translation() */
-    if (generate && ses_json_type_of(generate) != SES_JSON_OBJECT)
-        return ses_body_wrong_type(j, "generate_parameters", generate, "an object");
-    if (!ses_settings_begin(j, out, ses_json_len(p) + ses_json_len(generate) + 4)) return false;
+    const ses_json *generate = NULL; /* sent by summarization() and translation() */
+    if (!ses_body_object(j, p, "generate_parameters", &generate) ||
+        !ses_settings_begin(j, out, ses_json_len(p) + ses_json_len(generate) + 4))
+        return false;
     if (s->defaults[0] && !ses_body_get(p, s->defaults[0]))
         ses_settings_add(out, task->task, s->defaults[0], s->defaults[1]);
     if (task->task->generates && !ses_generate_read(j, out, task->task, p)) return false;
@@ -172,15 +171,24 @@ static bool read_labels(ses_job *j, ses_string **list, size_t *n)
     return !v || ses_body_texts(j, v, "candidate_labels", list, n, false);
 }
 
+/* The input of a request with one, as on the other routes; in a list each input has its own result. */
+static bool check_filled(ses_job *j, const ses_item *item)
+{
+    bool empty = (item->text.p && !item->text.n) || (item->pair.p && !item->pair.n);
+    for (size_t i = 0; i < item->n_list; i++) empty |= !item->list[i].n;
+    return !empty || ses_api_fail(&j->error, SES_API_EMPTY, "inputs", "\"inputs\" has an empty text");
+}
+
 static bool add_input(ses_worker *w, ses_job *j, const ses_json *v, ses_item *common)
 {
+    const state *s = j->state;
     ses_err e = { 0 };
     ses_string *list = NULL;
     ses_item item = *common;
     const ses_pipeline *p = j->pipeline->compute;
     bool ok = ses_pipeline_item_from_json(p, v, &item, &list, &e);
     if (!ok) ses_api_fail_with(&j->error, SES_API_VALIDATION, "inputs", &e);
-    ok = ok && ses_job_add(w, j, &item);
+    ok = ok && (s->batch || check_filled(j, &item)) && ses_job_add(w, j, &item);
     free(list);
     return ok;
 }
@@ -261,9 +269,10 @@ static bool run_task(ses_worker *w, ses_job *j, const char *model, const char *n
     bool stream = false;
     state *s = ses_job_alloc(j, 1, sizeof *s);
     const ses_json *inputs = ses_body_get(j->body, "inputs");
-    const ses_json *parameters = ses_body_get(j->body, "parameters");
-    if (parameters && ses_json_type_of(parameters) != SES_JSON_OBJECT)
-        return ses_body_wrong_type(j, "parameters", parameters, "an object");
+    const ses_json *parameters = NULL;
+    if (!ses_body_object(j, j->body, "parameters", &parameters) ||
+        !ses_body_bool(j, j->body, "stream", &stream))
+        return false;
     if (!ses_body_string(j, parameters, "adapter_id", &model)) return false; /* an adapter is a model */
     if (!s || !ses_job_find_model(w, j, model, NULL)) return false;
     const ses_task_entry *task = find_task(j, name, &s->shape);
@@ -272,16 +281,16 @@ static bool run_task(ses_worker *w, ses_job *j, const char *model, const char *n
                             ses_quoted_of(name, strlen(name)).s);
     if (!inputs) return ses_body_missing(j, "inputs");
     if (task->task == &ses_task_embed) return run_embed(w, j, model);
-    if (!ses_body_bool(j, j->body, "stream", &stream) || !read_parameters(j, s->shape, task, &settings) ||
-        !read_labels(j, &labels, &common.n_list) || !ses_job_open(w, j, model, task, settings.pipeline))
+    if (!read_parameters(j, s->shape, task, &settings) || !read_labels(j, &labels, &common.n_list) ||
+        !ses_job_open(w, j, model, task, settings.pipeline))
         return false;
     common.list = labels, common.settings = settings.item;
     s->batch = ses_json_type_of(inputs) == SES_JSON_ARRAY;
     if (s->batch && !ses_json_len(inputs))
         return ses_api_fail(&j->error, SES_API_EMPTY, "inputs", "\"inputs\" is empty");
+    j->state = s;
     for (size_t i = 0; i < (s->batch ? ses_json_len(inputs) : 1); i++)
         if (!add_input(w, j, s->batch ? ses_json_at(inputs, i) : inputs, &common)) return false;
-    j->state = s;
     if (!s->batch && !ses_job_check_items(j)) return false;
     if (!task->task->generates) return ses_job_submit(w, j, done);
     return ses_generate_submit(w, j, stream, done);
@@ -295,7 +304,7 @@ static bool handle(ses_worker *w, ses_job *j)
 
 /* The first model's own task. Embedding, classification and ranking have the shape of
  * text-embeddings-inference, unless there are "parameters". */
-static bool root_handle(ses_worker *w, ses_job *j)
+const ses_route *ses_route_of_root(const ses_task_entry *task)
 {
     static const struct {
         const char *task;
@@ -303,14 +312,21 @@ static bool root_handle(ses_worker *w, ses_job *j)
     } tei[] = { { "embed", &ses_route_embed },
                 { "rerank", &ses_route_rerank },
                 { "text-classification", &ses_route_predict } };
+    for (size_t i = 0; task && i < SES_LEN(tei); i++)
+        if (!strcmp(tei[i].task, task->name)) return tei[i].route;
+    return NULL;
+}
+
+static bool root_handle(ses_worker *w, ses_job *j)
+{
     ses_served_model *m = ses_registry_find(ses_server_registry(w->server), NULL, NULL);
     const ses_task_entry *task = m ? m->own_task : NULL;
     ses_served_model_release(m);
-    for (size_t i = 0; task && i < SES_LEN(tei); i++)
-        if (!strcmp(tei[i].task, task->name) && !ses_body_get(j->body, "parameters")) {
-            j->route = tei[i].route;
-            return j->route->handle(w, j);
-        }
+    const ses_route *own = ses_body_get(j->body, "parameters") ? NULL : ses_route_of_root(task);
+    if (own) {
+        j->route = own;
+        return own->handle(w, j);
+    }
     return run_task(w, j, NULL, NULL);
 }
 

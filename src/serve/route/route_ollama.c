@@ -55,7 +55,13 @@ static bool handle(ses_worker *w, ses_job *j, const char *key, ses_job_fn *done)
 }
 
 static bool embed_handle(ses_worker *w, ses_job *j) { return handle(w, j, "input", embed_done); }
-static bool embeddings_handle(ses_worker *w, ses_job *j) { return handle(w, j, "prompt", embeddings_done); }
+static bool embeddings_handle(ses_worker *w, ses_job *j)
+{
+    const ses_json *prompt = ses_body_get(j->body, "prompt"); /* the response has one vector */
+    if (prompt && ses_json_type_of(prompt) != SES_JSON_STRING)
+        return ses_body_wrong_type(j, "prompt", prompt, "a string");
+    return handle(w, j, "prompt", embeddings_done);
+}
 
 /* ---- models ---- */
 
@@ -136,11 +142,12 @@ const ses_route ses_route_ollama_embed = {
     .handle = embed_handle,
     .tag = "Ollama",
     .summary = "Embeddings of texts",
-    .request = "{\"type\":\"object\",\"required\":[\"input\"],\"properties\":{\"model\":{\"type\":\"string\"}"
-               ",\"input\":{\"oneOf\":[{\"type\":"
-               "\"string\",\"minLength\":1},{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":"
-               "1},\"minItems\":1}]},\"truncate\":{\"type\":\"boolean\"},"
-               "\"dimensions\":{\"type\":\"integer\",\"minimum\":1}}}",
+    .request = "{\"type\":\"object\",\"required\":[\"input\"],"
+               "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-ollama\"}],"
+               "\"properties\":{\"input\":{\"$ref\":\"#/components/schemas/Texts\"},"
+               "\"truncate\":{\"type\":\"boolean\"},\"dimensions\":{\"type\":\"integer\","
+               "\"minimum\":1},\"model\":{\"type\":\"string\","
+               "\"description\":\"name of a loaded model; default: the first one for the task\"}}}",
     .response = "{\"type\":\"object\",\"required\":[\"embeddings\"]}",
 };
 
@@ -152,8 +159,11 @@ const ses_route ses_route_ollama_embeddings = {
     .handle = embeddings_handle,
     .tag = "Ollama",
     .summary = "Embedding of one text (older form)",
-    .request = "{\"type\":\"object\",\"required\":[\"prompt\"],\"properties\":{\"model\":{\"type\":"
-               "\"string\"},\"prompt\":{\"type\":"
-               "\"string\",\"minLength\":1}}}",
+    .request = "{\"type\":\"object\",\"required\":[\"prompt\"],"
+               "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-ollama\"}],"
+               "\"properties\":{\"prompt\":{\"type\":\"string\",\"minLength\":1},"
+               "\"truncate\":{\"type\":\"boolean\"},\"dimensions\":{\"type\":\"integer\","
+               "\"minimum\":1},\"model\":{\"type\":\"string\","
+               "\"description\":\"name of a loaded model; default: the first one for the task\"}}}",
     .response = "{\"type\":\"object\",\"required\":[\"embedding\"]}",
 };

@@ -1,5 +1,10 @@
 /* GET /openapi.json: the routes, from their own descriptions. */
+#include "base/alloc.h"
+#include "base/str.h"
 #include "serve/route.h"
+#include "serve/serve_impl.h"
+#include "serve/task_schema.h"
+#include "serve/web_files.h"
 #include "sesame/version.h"
 
 #include <stdio.h>
@@ -27,18 +32,25 @@ static bool is_required(const ses_json *schema, const char *key)
     return false;
 }
 
-/* The schema of a body: members that are not required may be null. */
-static void put_body_schema(ses_json_writer *json, const char *text)
+/* The schema of a body: members that are not required may be null. without_parameters: it has no
+ * "parameters". */
+static void put_body_schema(ses_json_writer *json, const char *text, bool without_parameters)
 {
     ses_json_doc *doc = ses_json_parse(text, strlen(text), NULL);
     const ses_json *schema = ses_json_root(doc), *members = ses_json_get(schema, "properties");
-    ses_json_member_object(json, "schema");
-    ses_json_member_string(json, "type", "object");
-    if (ses_json_get(schema, "required")) {
-        ses_json_put_key(json, "required");
-        ses_json_put_value(json, ses_json_get(schema, "required"));
+    ses_json_begin_object(json);
+    for (size_t i = 0; i < ses_json_len(schema); i++) {
+        const char *key = ses_json_key(schema, i, NULL);
+        if (!strcmp(key, "properties")) continue;
+        ses_json_put_key(json, key);
+        ses_json_put_value(json, ses_json_at(schema, i));
     }
     ses_json_member_object(json, "properties");
+    if (without_parameters) {
+        ses_json_member_object(json, "parameters");
+        ses_json_member_string(json, "type", "null");
+        ses_json_end_object(json);
+    }
     for (size_t i = 0; i < ses_json_len(members); i++) {
         const char *key = ses_json_key(members, i, NULL);
         ses_json_put_key(json, key);
@@ -123,14 +135,27 @@ static void put_errors(ses_json_writer *json, const ses_route *r)
     }
 }
 
-static void put_parameters(ses_json_writer *json, const char *const name)
+/* The last part of a path: the name of a model, or of a file of the page. */
+static void put_parameters(const ses_schema_context *x, const ses_route *r)
 {
+    ses_json_writer *json = x->json;
+    size_t n = strlen(r->path) - 1;
     ses_json_member_array(json, "parameters");
     ses_json_begin_object(json);
-    ses_json_member_string(json, "name", name);
+    ses_json_member_string(json, "name", "name");
     ses_json_member_string(json, "in", "path");
     ses_json_member_bool(json, "required", true);
-    put_schema(json, "schema", "{\"type\":\"string\",\"minLength\":1}");
+    ses_json_member_object(json, "schema");
+    ses_json_member_string(json, "type", "string");
+    if (r->request || r->content_type == NULL)
+        ses_model_names_put(x);
+    else {
+        ses_json_member_array(json, "enum");
+        for (const ses_web_file *f = ses_web_files; f->path; f++)
+            if (!strncmp(f->path, r->path, n) && f->path[n]) ses_json_put_string(json, f->path + n);
+        ses_json_end_array(json);
+    }
+    ses_json_end_object(json);
     ses_json_end_object(json);
     ses_json_end_array(json);
 }
@@ -156,32 +181,66 @@ static void put_success(ses_json_writer *json, const ses_route *r)
     ses_json_member_string(json, "description", "success");
     ses_json_member_object(json, "content");
     if (r->response) put_media(json, "application/json", r->response);
-    if (r->content_type) put_media(json, r->content_type, "{\"type\":\"string\"}");
+    const char *type;
+    size_t n;
+    for (size_t i = 0; r->content_type && ses_list_at(r->content_type, i, &type, &n); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)n, type);
+        bool events = ses_equal(type, n, "text/event-stream"); /* JSON, except the last */
+        put_media(json, name, events ? "{}" : "{\"type\":\"string\"}");
+    }
     ses_json_end_object(json);
     ses_json_end_object(json);
 }
 
-static void put_operation(ses_json_writer *json, const ses_route *r)
+/* POST /: the task of the first model, in its own shape if there are no parameters. */
+static void put_root_body(const ses_schema_context *x)
 {
+    ses_served_model *m = x->model[0];
+    const ses_route *own = ses_route_of_root(m->own_task);
+    ses_json_begin_object(x->json);
+    ses_json_member_array(x->json, "anyOf");
+    if (own) put_body_schema(x->json, own->request, true);
+    ses_task_schema_put(x, m, m->own_task, own != NULL);
+    ses_json_end_array(x->json);
+    ses_json_end_object(x->json);
+}
+
+static void put_body(const ses_schema_context *x, const ses_route *r, ses_served_model *m,
+                     const ses_task_entry *task)
+{
+    ses_json_writer *json = x->json;
+    ses_json_member_object(json, "requestBody");
+    ses_json_member_bool(json, "required", true);
+    ses_json_member_object(json, "content");
+    ses_json_member_object(json, "application/json");
+    ses_json_put_key(json, "schema");
+    if (m)
+        ses_task_schema_put(x, m, task, false);
+    else if (r == &ses_route_root && x->names_models && x->n && x->model[0]->own_task)
+        put_root_body(x);
+    else
+        put_body_schema(json, r->request, false);
+    ses_json_end_object(json);
+    ses_json_end_object(json);
+    ses_json_end_object(json);
+}
+
+/* path: of the operation, that of the route or one with a model and its task. */
+static void put_operation(const ses_schema_context *x, const ses_route *r, const char *path,
+                          ses_served_model *m, const ses_task_entry *task)
+{
+    ses_json_writer *json = x->json;
     const char *method = strcmp(r->method, "GET") ? "post" : "get";
-    char id[64];
+    char id[256];
     ses_json_member_object(json, method);
-    ses_json_member_string(json, "operationId", operation_id(id, sizeof id, method, r->path));
+    ses_json_member_string(json, "operationId", operation_id(id, sizeof id, method, path));
     ses_json_member_array(json, "tags");
     ses_json_put_string(json, r->tag);
     ses_json_end_array(json);
-    ses_json_member_string(json, "summary", r->summary);
-    if (strchr(r->path, '*')) put_parameters(json, "name");
-    if (r->request) {
-        ses_json_member_object(json, "requestBody");
-        ses_json_member_bool(json, "required", true);
-        ses_json_member_object(json, "content");
-        ses_json_member_object(json, "application/json");
-        put_body_schema(json, r->request);
-        ses_json_end_object(json);
-        ses_json_end_object(json);
-        ses_json_end_object(json);
-    }
+    ses_json_member_string(json, "summary", task ? task->summary : r->summary);
+    if (strchr(path, '*')) put_parameters(x, r);
+    if (r->request) put_body(x, r, m, task);
     ses_json_member_object(json, "responses");
     put_success(json, r);
     put_errors(json, r);
@@ -208,16 +267,6 @@ static void put_path(ses_json_writer *json, const char *path)
 static const struct {
     const char *name, *schema;
 } components[] = {
-    { "Texts",
-      "{\"description\":\"a text or a list of texts\",\"oneOf\":[{\"type\":\"string\",\"minLength\":1},"
-      "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":1},\"minItems\":1,\"maxItems\":"
-      "2048}]}" },
-    { "ModelName",
-      "{\"type\":[\"string\",\"null\"],\"description\":\"name of a loaded model; default: the first "
-      "model for the task\"}" },
-    { "AnyTexts",
-      "{\"description\":\"a text or a list of texts, which may be empty\",\"oneOf\":[{\"type\":\"string\"},"
-      "{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"minItems\":1}]}" },
     { "Vector", "{\"type\":\"array\",\"items\":{\"type\":\"number\"}}" },
     { "Label", OBJECT("\"label\",\"score\"", "\"label\":" STRING ",\"score\":{\"type\":\"number\"}") },
     { "Usage", OBJECT("\"prompt_tokens\",\"total_tokens\"",
@@ -233,12 +282,15 @@ static const struct {
     { "Error", OBJECT("\"error\"", "\"error\":" STRING) },
 };
 
-static void put_components(ses_json_writer *json)
+static void put_components(const ses_schema_context *x)
 {
+    ses_json_writer *json = x->json;
     ses_json_member_object(json, "components");
     ses_json_member_object(json, "schemas");
     for (size_t i = 0; i < SES_LEN(components); i++)
         put_schema(json, components[i].name, components[i].schema);
+    ses_model_schemas_put(x);
+    ses_analysis_schema_put(x);
     ses_json_end_object(json);
     ses_json_end_object(json);
 }
@@ -250,11 +302,49 @@ static bool is_first(const ses_route *const *list, size_t i)
     return true;
 }
 
-static bool handle(ses_worker *w, ses_job *j)
+static void put_task_path(const ses_schema_context *x, const ses_route *r, ses_served_model *m,
+                          const ses_task_entry *task, bool named)
+{
+    char path[256];
+    snprintf(path, sizeof path, "/models/%s%s%s", m->name, named ? "/pipeline/" : "",
+             named ? task->name : "");
+    ses_json_member_object(x->json, path);
+    put_operation(x, r, path, m, task);
+    ses_json_end_object(x->json);
+}
+
+/* The paths of POST /models/NAME: the requests depend on the model and the task. */
+static void put_model_paths(const ses_schema_context *x, const ses_route *r)
+{
+    for (size_t i = 0; i < x->n; i++) {
+        ses_served_model *m = x->model[i];
+        if (m->own_task) put_task_path(x, r, m, m->own_task, false);
+        for (const ses_task_entry *t = ses_task_entries(); t->name; t++)
+            if (t->summary && ses_served_model_supports(m, t)) put_task_path(x, r, m, t, true);
+    }
+}
+
+static void put_paths(const ses_schema_context *x)
 {
     const ses_route *const *list = ses_routes();
-    ses_json_writer *json = ses_reply_writer(j);
-    if (!json) return false;
+    ses_json_member_object(x->json, "paths");
+    for (size_t i = 0; list[i]; i++) {
+        if (!is_first(list, i) || (list[i]->admin && !x->o->admin)) continue;
+        if (list[i] == &ses_route_models && x->names_models) {
+            put_model_paths(x, list[i]);
+            continue;
+        }
+        put_path(x->json, list[i]->path);
+        for (size_t k = i; list[k]; k++)
+            if (!strcmp(list[k]->path, list[i]->path)) put_operation(x, list[k], list[k]->path, NULL, NULL);
+        ses_json_end_object(x->json);
+    }
+    ses_json_end_object(x->json);
+}
+
+static void put_description(const ses_schema_context *x)
+{
+    ses_json_writer *json = x->json;
     ses_json_begin_object(json);
     ses_json_member_string(json, "openapi", "3.1.0");
     ses_json_member_object(json, "info");
@@ -262,18 +352,27 @@ static bool handle(ses_worker *w, ses_job *j)
     ses_json_member_string(json, "description", "Pretrained Transformers over HTTP.");
     ses_json_member_string(json, "version", SES_VERSION);
     ses_json_end_object(json);
-    ses_json_member_object(json, "paths");
-    for (size_t i = 0; list[i]; i++) {
-        if (!is_first(list, i)) continue;
-        put_path(json, list[i]->path);
-        for (size_t k = i; list[k]; k++)
-            if (!strcmp(list[k]->path, list[i]->path)) put_operation(json, list[k]);
-        ses_json_end_object(json);
+    put_paths(x);
+    put_components(x);
+    ses_json_end_object(json);
+}
+
+/* The names of the models need a key if the server has keys. */
+static bool handle(ses_worker *w, ses_job *j)
+{
+    ses_err e = { 0 };
+    ses_schema_context x = { .json = ses_reply_writer(j), .o = ses_server_get_options(w->server) };
+    if (!x.json) return false;
+    x.names_models = ses_server_has_key(w->server, j->x);
+    x.model = ses_registry_list(ses_server_registry(w->server), &x.n, &e);
+    if (!x.model) {
+        ses_json_writer_free(x.json);
+        return ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
     }
-    ses_json_end_object(json);
-    put_components(json);
-    ses_json_end_object(json);
-    ses_reply_json(w, j, json);
+    put_description(&x);
+    for (size_t i = 0; i < x.n; i++) ses_served_model_release(x.model[i]);
+    ses_free(x.model);
+    ses_reply_json(w, j, x.json);
     return true;
 }
 

@@ -23,11 +23,12 @@ static bool handle(ses_worker *w, ses_job *j)
     return true;
 }
 
-#define PAGE(path_, summary_)                                                                        \
+#define PAGE(path_, summary_, types_)                                                                \
     {                                                                                                \
         .method = "GET", .path = path_, .style = SES_STYLE_PLAIN, .public = true, .immediate = true, \
-        .handle = handle, .tag = "Page", .summary = summary_, .content_type = "text/html"            \
+        .handle = handle, .tag = "Page", .summary = summary_, .content_type = types_                 \
     }
 
-const ses_route ses_route_page = PAGE("/", "The page");
-const ses_route ses_route_page_files = PAGE("/ui/*", "Files of the page");
+const ses_route ses_route_page = PAGE("/", "The page", "text/html");
+const ses_route ses_route_page_files =
+    PAGE("/ui/*", "Files of the page", "text/css|text/javascript|image/svg+xml");

@@ -39,7 +39,7 @@ static bool read_input(ses_job *j, const ses_json *v, ses_item *item)
     bool list = ses_json_type_of(v) == SES_JSON_ARRAY;
     item->text = ses_body_text(list ? ses_json_at(v, 0) : v);
     if (list && n == 2) item->pair = ses_body_text(ses_json_at(v, 1));
-    if (item->text.p && !item->text.n)
+    if ((item->text.p && !item->text.n) || (item->pair.p && !item->pair.n))
         return ses_api_fail(&j->error, SES_API_EMPTY, "inputs", "an input is empty");
     bool ok = item->text.p && (!list || n == 1 || (n == 2 && item->pair.p));
     return ok || ses_api_fail(&j->error, SES_API_VALIDATION, "inputs",
@@ -137,13 +137,12 @@ const ses_route ses_route_predict = {
     .handle = predict_handle,
     .tag = "TEI",
     .summary = "Labels with scores: inputs is a text, a pair [a, b], or a list of [a] and [a, b]",
-    .request = "{\"type\":\"object\",\"required\":[\"inputs\"],\"properties\":{\"inputs\":{\"oneOf\":[{"
-               "\"type\":\"string\",\"minLength\":1},"
-               "{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"minItems\":1,\"maxItems\":2},{\"type\":"
-               "\"array\",\"items\":{\"type\":"
-               "\"array\",\"items\":{\"type\":\"string\"},\"minItems\":1,\"maxItems\":2},\"minItems\":1}]},"
-               "\"raw_scores\":{\"type\":"
-               "\"boolean\"},\"truncate\":{\"type\":\"boolean\"},\"model\":{\"type\":\"string\"}}}",
+    .request = "{\"type\":\"object\",\"required\":[\"inputs\"],"
+               "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-classify\"}],"
+               "\"properties\":{\"inputs\":{\"$ref\":\"#/components/schemas/Pairs\"},"
+               "\"raw_scores\":{\"type\":\"boolean\"},\"truncate\":{\"type\":\"boolean\"},"
+               "\"model\":{\"type\":\"string\","
+               "\"description\":\"name of a loaded model; default: the first one for the task\"}}}",
     .response = "{\"type\":\"array\",\"items\":{\"anyOf\":[{\"$ref\":\"#/components/schemas/"
                 "Label\"},{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/Label\"}}]}}",
 };
@@ -156,10 +155,11 @@ const ses_route ses_route_classify = {
     .handle = classify_handle,
     .tag = "Classification and ranking",
     .summary = "The best label and the probabilities of all, for each text",
-    .request = "{\"type\":\"object\",\"required\":[\"input\"],\"properties\":{\"input\":{\"oneOf\":[{"
-               "\"type\":\"string\",\"minLength\":1},{\"type\":"
-               "\"array\",\"items\":{\"type\":\"string\",\"minLength\":1},\"minItems\":1}]},\"model\":{"
-               "\"type\":\"string\"}}}",
+    .request = "{\"type\":\"object\",\"required\":[\"input\"],"
+               "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-classify\"}],"
+               "\"properties\":{\"input\":{\"$ref\":\"#/components/schemas/Texts\"},"
+               "\"model\":{\"type\":\"string\","
+               "\"description\":\"name of a loaded model; default: the first one for the task\"}}}",
     .response = "{\"type\":\"object\",\"required\":[\"data\"],\"properties\":{\"data\":{\"type\":\"array\","
                 "\"items\":{\"type\":\"object\",\"required\":[\"index\",\"label\",\"probs\",\"num_classes\"]}"
                 "},\"usage\":{\"$ref\":\"#/components/schemas/Usage\"}}}",

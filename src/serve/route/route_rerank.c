@@ -126,12 +126,15 @@ static bool shorten_documents(ses_worker *w, ses_job *j, const state *s, ses_ite
 static bool read_options(ses_job *j, state *s, const char **model, bool *raw)
 {
     int64_t top_n = INT32_MAX;
+    bool return_documents = false, return_text = false;
     if (!ses_body_string(j, j->body, "model", model) || !ses_body_bool(j, j->body, "raw_scores", raw) ||
         !ses_body_bool(j, j->body, "truncate", &s->truncate) ||
-        !ses_body_bool(j, j->body, s->cohere ? "return_documents" : "return_text", &s->return_text) ||
+        !ses_body_bool(j, j->body, "return_documents", &return_documents) ||
+        !ses_body_bool(j, j->body, "return_text", &return_text) ||
         !ses_body_int(j, j->body, "top_n", 1, INT32_MAX, &top_n) ||
         !ses_body_int(j, j->body, "max_tokens_per_doc", 1, INT32_MAX, &s->max_tokens))
         return false;
+    s->return_text = s->cohere ? return_documents : return_text;
     s->top_n = (size_t)top_n;
     return true;
 }
@@ -144,6 +147,8 @@ static bool handle(ses_worker *w, ses_job *j)
     ses_item item = { 0 };
     const ses_task_entry *task = ses_task_find("rerank");
     if (!s) return false;
+    const char *key;
+    if (!ses_body_either(j, "texts", "documents", &key)) return false;
     const ses_json *query = ses_body_get(j->body, "query"), *documents = ses_body_get(j->body, "documents");
     s->cohere = documents != NULL, s->truncate = true;
     if (!query) return ses_body_missing(j, "query");
@@ -206,12 +211,6 @@ static void score_done(ses_worker *w, ses_job *j)
     ses_reply_json(w, j, json);
 }
 
-static const ses_json *either(const ses_job *j, const char *a, const char *b)
-{
-    const ses_json *v = ses_body_get(j->body, a);
-    return v ? v : ses_body_get(j->body, b);
-}
-
 /* A cross-encoder if the model is one, else the similarity of embeddings. */
 static bool open_scorer(ses_worker *w, ses_job *j, const char *model)
 {
@@ -226,16 +225,19 @@ static bool open_scorer(ses_worker *w, ses_job *j, const char *model)
 
 static bool score_handle(ses_worker *w, ses_job *j)
 {
-    const char *model = NULL;
+    const char *model = NULL, *left, *right;
     ses_string *query = NULL, *document = NULL;
     size_t n_queries = 0, n = 0;
-    if (!ses_body_string(j, j->body, "model", &model) ||
-        !ses_body_texts(j, either(j, "queries", "text_1"), "queries", &query, &n_queries, true) ||
-        !ses_body_texts(j, either(j, "documents", "text_2"), "documents", &document, &n, true))
+    if (!ses_body_string(j, j->body, "model", &model) || !ses_body_either(j, "queries", "text_1", &left) ||
+        !ses_body_either(j, "documents", "text_2", &right))
+        return false;
+    if (*left == 't' || *right == 't') left = "text_1", right = "text_2";
+    if (!ses_body_texts(j, ses_body_get(j->body, left), left, &query, &n_queries, true) ||
+        !ses_body_texts(j, ses_body_get(j->body, right), right, &document, &n, true))
         return false;
     if (n_queries != 1 && n_queries != n)
-        return ses_api_fail(&j->error, SES_API_VALIDATION, "queries",
-                            "\"queries\" must have one text or as many as \"documents\" (%zu), not %zu", n,
+        return ses_api_fail(&j->error, SES_API_VALIDATION, left,
+                            "\"%s\" must have one text or as many as \"%s\" (%zu), not %zu", left, right, n,
                             n_queries);
     if (!open_scorer(w, j, model)) return false;
     for (size_t i = 0; i < n_queries; i++) { /* one query is an item with all documents: it is encoded once */
@@ -246,15 +248,21 @@ static bool score_handle(ses_worker *w, ses_job *j)
 }
 
 static const char request_schema[] =
-    "{\"type\":\"object\",\"required\":[\"query\"],\"properties\":{\"query\":{\"type\":\"string\","
-    "\"minLength\":1},\"texts\":{\"type\":\"array\","
-    "\"items\":{\"type\":\"string\"},\"minItems\":1},\"documents\":{\"type\":\"array\",\"minItems\":1},\"top_"
-    "n\":{\"type\":\"integer\","
-    "\"minimum\":1},\"max_tokens_per_doc\":{\"type\":\"integer\",\"minimum\":1},"
-    "\"truncate\":{\"type\":\"boolean\"},\"raw_scores\":{\"type\":\"boolean\"},\"return_text\":{\"type\":"
-    "\"boolean\"},\"return_"
-    "documents\":{\"type\":"
-    "\"boolean\"},\"model\":{\"type\":\"string\"}}}";
+    "{\"type\":\"object\",\"required\":[\"query\"],"
+    "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-rerank\"}],"
+    "\"anyOf\":[{\"required\":[\"texts\"],"
+    "\"properties\":{\"texts\":{\"$ref\":\"#/components/schemas/AnyTexts\"},"
+    "\"documents\":{\"type\":\"null\"}}},{\"required\":[\"documents\"],"
+    "\"properties\":{\"documents\":{\"$ref\":\"#/components/schemas/Documents\"},"
+    "\"texts\":{\"type\":\"null\"}}}],\"properties\":{\"query\":{\"type\":\"string\","
+    "\"minLength\":1},\"texts\":{\"$ref\":\"#/components/schemas/AnyTexts\"},"
+    "\"documents\":{\"$ref\":\"#/components/schemas/Documents\"},"
+    "\"top_n\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":2147483647},"
+    "\"max_tokens_per_doc\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":2147483647},"
+    "\"truncate\":{\"type\":\"boolean\"},\"raw_scores\":{\"type\":\"boolean\"},"
+    "\"return_text\":{\"type\":\"boolean\"},\"return_documents\":{\"type\":\"boolean\"},"
+    "\"model\":{\"type\":\"string\","
+    "\"description\":\"name of a loaded model; default: the first one for the task\"}}}";
 
 static const char rerank_response[] = "{\"anyOf\":[{\"type\":\"array\",\"items\":{\"type\":\"object\","
                                       "\"required\":[\"index\",\"score\"]}},{\"type\":"
@@ -274,13 +282,20 @@ const ses_route ses_route_rerank = RERANK("/rerank", SES_STYLE_TEI, "TEI");
 const ses_route ses_route_rerank_v1 = RERANK("/v1/rerank", SES_STYLE_OPENAI, "Classification and ranking");
 const ses_route ses_route_rerank_v2 = RERANK("/v2/rerank", SES_STYLE_OPENAI, "Classification and ranking");
 
+static const char score_schema[] =
+    "{\"type\":\"object\",\"allOf\":[{\"$ref\":\"#/components/schemas/Models-score\"},"
+    "{\"$ref\":\"#/components/schemas/Scored\"}],"
+    "\"properties\":{\"queries\":{\"$ref\":\"#/components/schemas/AnyTexts\"},"
+    "\"documents\":{\"$ref\":\"#/components/schemas/AnyTexts\"},"
+    "\"text_1\":{\"$ref\":\"#/components/schemas/AnyTexts\"},"
+    "\"text_2\":{\"$ref\":\"#/components/schemas/AnyTexts\"},"
+    "\"model\":{\"type\":\"string\","
+    "\"description\":\"name of a loaded model; default: the first one for the task\"}}}";
+
 #define SCORE(path_)                                                                                         \
     {                                                                                                        \
         .method = "POST", .path = path_, .style = SES_STYLE_OPENAI, .inlined = true, .handle = score_handle, \
-        .tag = "Classification and ranking", .summary = "Scores of pairs of texts",                          \
-        .request =                                                                                           \
-            "{\"type\":\"object\",\"properties\":{\"queries\":{\"$ref\":\"#/components/schemas/AnyTexts\"}," \
-            "\"documents\":{\"$ref\":\"#/components/schemas/AnyTexts\"},\"model\":{\"type\":\"string\"}}}",  \
+        .tag = "Classification and ranking", .summary = "Scores of pairs of texts", .request = score_schema, \
         .response = "{\"type\":\"object\",\"required\":[\"data\"]}"                                          \
     }
 

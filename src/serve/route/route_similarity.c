@@ -13,7 +13,7 @@ static void done(ses_worker *w, ses_job *j)
 static bool handle(ses_worker *w, ses_job *j)
 {
     const char *model = NULL;
-    const ses_json *inputs = ses_body_get(j->body, "inputs");
+    const ses_json *inputs = ses_body_get(j->body, "inputs"), *parameters = NULL;
     ses_item item = { 0 };
     ses_string *list = NULL;
     bool truncate = true;
@@ -25,7 +25,8 @@ static bool handle(ses_worker *w, ses_job *j)
         return ses_api_fail(&j->error, SES_API_VALIDATION, "inputs", "\"source_sentence\" must be a string");
     if (!item.text.n) return ses_api_fail(&j->error, SES_API_EMPTY, "inputs", "\"source_sentence\" is empty");
     if (!ses_body_string(j, j->body, "model", &model) ||
-        !ses_body_bool(j, ses_body_get(j->body, "parameters"), "truncate", &truncate) ||
+        !ses_body_object(j, j->body, "parameters", &parameters) ||
+        !ses_body_bool(j, parameters, "truncate", &truncate) ||
         !ses_body_texts(j, ses_body_get(inputs, "sentences"), "sentences", &list, &item.n_list, false) ||
         !ses_job_open(w, j, model, ses_task_find("similarity"), NULL))
         return false;
@@ -42,9 +43,14 @@ const ses_route ses_route_similarity = {
     .handle = handle,
     .tag = "TEI",
     .summary = "Similarity of a text to others",
-    .request = "{\"type\":\"object\",\"required\":[\"inputs\"],\"properties\":{\"inputs\":{\"type\":"
-               "\"object\",\"required\":[\"source_sentence\",\"sentences\"],\"properties\":{\"source_"
-               "sentence\":{\"type\":\"string\",\"minLength\":1},\"sentences\":{\"$ref\":\"#/components/"
-               "schemas/Texts\"}}},\"parameters\":{\"type\":\"object\"},\"model\":{\"type\":\"string\"}}}",
+    .request = "{\"type\":\"object\",\"required\":[\"inputs\"],"
+               "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-similarity\"}],"
+               "\"properties\":{\"inputs\":{\"type\":\"object\",\"required\":[\"source_sentence\","
+               "\"sentences\"],\"properties\":{\"source_sentence\":{\"type\":\"string\","
+               "\"minLength\":1},\"sentences\":{\"$ref\":\"#/components/schemas/Texts\"}}},"
+               "\"parameters\":{\"type\":\"object\","
+               "\"properties\":{\"truncate\":{\"type\":[\"boolean\",\"null\"]}}},"
+               "\"model\":{\"type\":\"string\","
+               "\"description\":\"name of a loaded model; default: the first one for the task\"}}}",
     .response = "{\"type\":\"array\",\"items\":{\"type\":\"number\"}}",
 };

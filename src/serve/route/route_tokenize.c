@@ -113,20 +113,24 @@ static bool reply(ses_worker *w, ses_job *j, ses_json_writer *json, bool ok)
 static bool tokenize_handle(ses_worker *w, ses_job *j)
 {
     const ses_json *content = ses_body_get(j->body, "content");
-    bool special = !content, pieces = false;
+    bool all = true, special = false, pieces = false;
     ses_string *text = NULL;
     size_t n = 0;
-    const char *key = content ? "content" : "inputs";
-    if (!ses_body_bool(j, j->body, content ? "add_special" : "add_special_tokens", &special) ||
-        !ses_body_bool(j, j->body, "with_pieces", &pieces) ||
-        !ses_body_texts(j, ses_body_get(j->body, key), key, &text, &n, true) || !ses_job_check_count(w, j, n))
+    const char *key;
+    if (!ses_body_bool(j, j->body, "add_special_tokens", &all) ||
+        !ses_body_bool(j, j->body, "add_special", &special) ||
+        !ses_body_bool(j, j->body, "with_pieces", &pieces) || !ses_body_either(j, "inputs", "content", &key))
+        return false;
+    if (content && ses_json_type_of(content) != SES_JSON_STRING)
+        return ses_body_wrong_type(j, "content", content, "a string");
+    if (!ses_body_texts(j, ses_body_get(j->body, key), key, &text, &n, true) || !ses_job_check_count(w, j, n))
         return false;
     ses_pipeline *p = open_tokenizer(w, j);
     ses_json_writer *json = p ? ses_reply_writer(j) : NULL;
     if (!json) return false;
     return reply(w, j, json,
                  content ? put_content(j, p, json, text[0], special, pieces)
-                         : put_texts(j, p, json, text, n, special));
+                         : put_texts(j, p, json, text, n, all));
 }
 
 /* ---- /decode, /detokenize ---- */
@@ -139,7 +143,7 @@ static bool read_ids(ses_job *j, const ses_pipeline *p, const ses_json *v, const
     *id = ses_job_alloc(j, *n, sizeof **id);
     for (size_t i = 0; *id && i < *n; i++) {
         int64_t x;
-        if (!ses_json_int(ses_json_at(v, i), &x) || x < 0 || x >= ses_tokenizer_vocab_size(p->tokenizer))
+        if (!ses_body_whole(ses_json_at(v, i), &x) || x < 0 || x >= ses_tokenizer_vocab_size(p->tokenizer))
             return ses_api_fail(&j->error, SES_API_TOKENIZER, key,
                                 "\"%s\": element %zu is not an id of the vocabulary", key, i);
         (*id)[i] = (int32_t)x;
@@ -201,11 +205,16 @@ const ses_route ses_route_tokenize = {
     .handle = tokenize_handle,
     .tag = "TEI",
     .summary = "Tokens of texts (\"inputs\"), or token ids of a text (\"content\", as llama.cpp)",
-    .request = "{\"type\":\"object\",\"properties\":{\"inputs\":{\"type\":[\"string\",\"array\"]},"
-               "\"content\":{\"type\":\"string\"},"
-               "\"add_special_tokens\":{\"type\":\"boolean\"},\"add_special\":{\"type\":\"boolean\"},\"with_"
-               "pieces\":{\"type\":"
-               "\"boolean\"},\"model\":{\"type\":\"string\"}}}",
+    .request = "{\"type\":\"object\",\"allOf\":[{\"$ref\":\"#/components/schemas/Models-tokenize\"}],"
+               "\"properties\":{\"inputs\":{\"$ref\":\"#/components/schemas/AnyTexts\"},"
+               "\"content\":{\"type\":\"string\"},\"add_special_tokens\":{\"type\":\"boolean\"},"
+               "\"add_special\":{\"type\":\"boolean\"},\"with_pieces\":{\"type\":\"boolean\"},"
+               "\"model\":{\"type\":\"string\","
+               "\"description\":\"name of a loaded model; default: the first one for the task\"}},"
+               "\"anyOf\":[{\"required\":[\"inputs\"],"
+               "\"properties\":{\"inputs\":{\"$ref\":\"#/components/schemas/AnyTexts\"},"
+               "\"content\":{\"type\":\"null\"}}},{\"required\":[\"content\"],"
+               "\"properties\":{\"content\":{\"type\":\"string\"},\"inputs\":{\"type\":\"null\"}}}]}",
     .response = "{\"type\":[\"array\",\"object\"]}",
 };
 
@@ -216,10 +225,11 @@ const ses_route ses_route_decode = {
     .handle = decode_handle,
     .tag = "TEI",
     .summary = "Texts of token ids",
-    .request = "{\"type\":\"object\",\"required\":[\"ids\"],\"properties\":{\"ids\":{\"type\":\"array\","
-               "\"items\":{\"type\":[\"integer\",\"array\"]}},"
-               "\"skip_special_tokens\":{"
-               "\"type\":\"boolean\"},\"model\":{\"type\":\"string\"}}}",
+    .request = "{\"type\":\"object\",\"required\":[\"ids\"],"
+               "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-decode\"}],"
+               "\"properties\":{\"ids\":{\"type\":\"array\"},"
+               "\"skip_special_tokens\":{\"type\":\"boolean\"},\"model\":{\"type\":\"string\","
+               "\"description\":\"name of a loaded model; default: the first one for the task\"}}}",
     .response = "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}",
 };
 
@@ -230,8 +240,9 @@ const ses_route ses_route_detokenize = {
     .handle = detokenize_handle,
     .tag = "llama.cpp",
     .summary = "Text of token ids",
-    .request = "{\"type\":\"object\",\"required\":[\"tokens\"],\"properties\":{\"tokens\":{\"type\":"
-               "\"array\",\"items\":{\"type\":\"integer\",\"minimum\":0}},\"model\":{\"type\":"
-               "\"string\"}}}",
+    .request = "{\"type\":\"object\",\"required\":[\"tokens\"],"
+               "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-detokenize\"}],"
+               "\"properties\":{\"tokens\":{\"type\":\"array\"},\"model\":{\"type\":\"string\","
+               "\"description\":\"name of a loaded model; default: the first one for the task\"}}}",
     .response = "{\"type\":\"object\",\"required\":[\"content\"]}",
 };

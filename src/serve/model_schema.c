@@ -1,0 +1,313 @@
+/* Schemas of /openapi.json that follow from the loaded models. */
+#include "model_schema.h"
+
+#include "base/str.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- members that depend on the model ---- */
+
+static void put_range(ses_json_writer *json, const char *key, int64_t min, int64_t max)
+{
+    ses_json_member_object(json, key);
+    ses_json_member_list(json, "type", "integer, null");
+    ses_json_member_int(json, "minimum", min);
+    ses_json_member_int(json, "maximum", max);
+    ses_json_end_object(json);
+}
+
+/* The size of vectors and, if the route reads them, the names of prompts. */
+static void put_vectors(ses_json_writer *json, ses_served_model *m, bool prompts)
+{
+    ses_served_pipeline *p = ses_served_pipeline_get(m, ses_task_find("embed"), NULL, NULL, NULL);
+    const ses_sentence *s = p ? ses_pipeline_encoder(p->compute) : NULL;
+    if (s) put_range(json, "dimensions", 1, ses_sentence_width(s));
+    if (prompts) {
+        ses_json_member_object(json, "prompt_name");
+        ses_json_member_array(json, "enum");
+        ses_json_put_null(json);
+        for (size_t i = 0; s && i < ses_sentence_prompt_count(s); i++)
+            ses_json_put_string(json, ses_sentence_prompt_name(s, i));
+        ses_json_end_array(json);
+        ses_json_end_object(json);
+    }
+    ses_served_pipeline_release(p);
+}
+
+void ses_model_vectors_put(const ses_schema_context *x, ses_served_model *m)
+{
+    put_vectors(x->json, m, true);
+}
+static void put_width(const ses_schema_context *x, ses_served_model *m) { put_vectors(x->json, m, false); }
+
+static void put_layer(const ses_schema_context *x, ses_served_model *m)
+{
+    put_range(x->json, "layer", 0, ses_model_layer_count(m->model) - 1);
+}
+
+/* A list of token ids; nested: or a list of such lists. */
+static void put_id_list(ses_json_writer *json, const ses_served_model *m)
+{
+    ses_json_member_string(json, "type", "array");
+    ses_json_member_object(json, "items");
+    ses_json_member_string(json, "type", "integer");
+    ses_json_member_int(json, "minimum", 0);
+    ses_json_member_int(json, "maximum", ses_tokenizer_vocab_size(m->tokenizer) - 1);
+    ses_json_end_object(json);
+}
+
+static void put_ids(const ses_schema_context *x, ses_served_model *m)
+{
+    ses_json_writer *json = x->json;
+    ses_json_member_object(json, "ids");
+    ses_json_member_array(json, "anyOf");
+    ses_json_begin_object(json);
+    put_id_list(json, m);
+    ses_json_end_object(json);
+    ses_json_begin_object(json);
+    ses_json_member_string(json, "type", "array");
+    ses_json_member_int(json, "minItems", 1);
+    ses_json_member_int(json, "maxItems", x->o->max_inputs);
+    ses_json_member_object(json, "items");
+    put_id_list(json, m);
+    ses_json_end_object(json);
+    ses_json_end_object(json);
+    ses_json_end_array(json);
+    ses_json_end_object(json);
+}
+
+static void put_tokens(const ses_schema_context *x, ses_served_model *m)
+{
+    ses_json_writer *json = x->json;
+    ses_json_member_object(json, "tokens");
+    put_id_list(json, m);
+    ses_json_end_object(json);
+}
+
+/* ---- the models of a route ---- */
+
+static bool has_tokenizer(const ses_served_model *m) { return m->tokenizer != NULL; }
+static bool has_layers(const ses_served_model *m) { return m->model != NULL; }
+
+/* task, other: a model must support one of them. The first model of all answers requests without a name if
+ * there is no task. */
+typedef struct choice {
+    const char *name, *task, *other;
+    bool (*suits)(const ses_served_model *m);
+    void (*put)(const ses_schema_context *x,
+                ses_served_model *m); /* members of the body; NULL: the same for all */
+} choice;
+
+static const choice choices[] = {
+    { "Models-embed", "embed", NULL, NULL, ses_model_vectors_put },
+    { "Models-ollama", "embed", NULL, NULL, put_width },
+    { "Models-tokens", "feature-extraction", NULL, NULL, NULL },
+    { "Models-attention", "feature-extraction", NULL, has_layers, put_layer },
+    { "Models-sparse", "sparse-embed", NULL, NULL, NULL },
+    { "Models-classify", "text-classification", NULL, NULL, NULL },
+    { "Models-rerank", "rerank", NULL, NULL, NULL },
+    { "Models-score", "rerank", "similarity", NULL, NULL },
+    { "Models-similarity", "similarity", NULL, NULL, NULL },
+    { "Models-generate", "text-generation", NULL, NULL, NULL },
+    { "Models-tokenize", NULL, NULL, has_tokenizer, NULL },
+    { "Models-decode", NULL, NULL, has_tokenizer, put_ids },
+    { "Models-detokenize", NULL, NULL, has_tokenizer, put_tokens },
+};
+
+static bool supports(const ses_served_model *m, const char *task)
+{
+    return task && ses_served_model_supports(m, ses_task_find(task));
+}
+
+static bool suits(const choice *c, const ses_served_model *m)
+{
+    bool task = !c->task || supports(m, c->task) || supports(m, c->other);
+    return task && (!c->suits || c->suits(m));
+}
+
+/* {"properties": {"model": {"enum": [...]}, ...}} of model i, or of all that suit with i = n. by_default: the
+ * request may leave the name out. */
+static void put_variant(const ses_schema_context *x, const choice *c, size_t i, bool by_default)
+{
+    ses_json_writer *json = x->json;
+    ses_json_begin_object(json);
+    ses_json_member_object(json, "properties");
+    ses_json_member_object(json, "model");
+    ses_json_member_array(json, "enum");
+    if (by_default) ses_json_put_null(json), ses_json_put_string(json, "");
+    for (size_t k = 0; k < x->n; k++)
+        if (suits(c, x->model[k]) && (i == x->n || i == k)) ses_json_put_string(json, x->model[k]->name);
+    ses_json_end_array(json);
+    ses_json_end_object(json);
+    if (c->put && i < x->n) c->put(x, x->model[i]);
+    ses_json_end_object(json);
+    if (!by_default) ses_json_member_list(json, "required", "model");
+    ses_json_end_object(json);
+}
+
+static void put_choice(const ses_schema_context *x, const choice *c)
+{
+    ses_json_writer *json = x->json;
+    bool first = true;
+    if (!x->names_models) {
+        ses_json_member_object(json, c->name);
+        ses_json_end_object(json);
+        return;
+    }
+    ses_json_member_object(json, c->name);
+    ses_json_member_string(json, "description",
+                           "the models that the route accepts, and what depends on them");
+    ses_json_member_array(json, "anyOf");
+    for (size_t i = 0; c->put && i < x->n; i++) {
+        if (!suits(c, x->model[i])) continue;
+        put_variant(x, c, i, c->task ? first : !i);
+        first = false;
+    }
+    if (!c->put || first) put_variant(x, c, x->n, true);
+    ses_json_end_array(json);
+    ses_json_end_object(json);
+}
+
+/* ---- limits ---- */
+
+static void put_text(ses_json_writer *json, int least)
+{
+    ses_json_begin_object(json);
+    ses_json_member_string(json, "type", "string");
+    if (least) ses_json_member_int(json, "minLength", least);
+    ses_json_end_object(json);
+}
+
+/* Begins {"type": "array", "minItems", "maxItems", "items": ...}; two ends follow the items. */
+static void begin_list(ses_json_writer *json, int64_t least, int64_t most)
+{
+    ses_json_begin_object(json);
+    ses_json_member_string(json, "type", "array");
+    ses_json_member_int(json, "minItems", least);
+    ses_json_member_int(json, "maxItems", most);
+    ses_json_put_key(json, "items");
+}
+
+static void put_list(ses_json_writer *json, int64_t least, int64_t most, int least_length)
+{
+    begin_list(json, least, most);
+    put_text(json, least_length);
+    ses_json_end_object(json);
+}
+
+static void begin_choice(ses_json_writer *json, const char *name, const char *what, const char *of)
+{
+    ses_json_member_object(json, name);
+    ses_json_member_string(json, "description", what);
+    ses_json_member_array(json, of);
+}
+
+static void end_choice(ses_json_writer *json)
+{
+    ses_json_end_array(json);
+    ses_json_end_object(json);
+}
+
+static void put_texts(const ses_schema_context *x, const char *name, const char *what, int least_length)
+{
+    begin_choice(x->json, name, what, "oneOf");
+    put_text(x->json, least_length);
+    put_list(x->json, 1, x->o->max_inputs, least_length);
+    end_choice(x->json);
+}
+
+static void put_pairs(const ses_schema_context *x)
+{
+    begin_choice(x->json, "Pairs", "a text, a pair of texts, or a list of pairs and lists of one text",
+                 "oneOf");
+    put_text(x->json, 1);
+    put_list(x->json, 1, 2, 1);
+    begin_list(x->json, 1, x->o->max_inputs);
+    put_list(x->json, 1, 2, 1);
+    ses_json_end_object(x->json);
+    end_choice(x->json);
+}
+
+static void put_documents(const ses_schema_context *x)
+{
+    static const char item[] =
+        "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"object\",\"required\":[\"text\"],"
+        "\"properties\":{\"text\":{\"type\":\"string\"}}}]}";
+    ses_json_doc *doc = ses_json_parse(item, sizeof item - 1, NULL);
+    ses_json_put_key(x->json, "Documents");
+    begin_list(x->json, 1, x->o->max_inputs);
+    ses_json_put_value(x->json, ses_json_root(doc));
+    ses_json_end_object(x->json);
+    ses_json_free(doc);
+}
+
+/* n texts and as many others; n 1: one text and any number of others. */
+static void put_scored(const ses_schema_context *x, const char *a, const char *b, int n)
+{
+    ses_json_writer *json = x->json;
+    bool named = !strcmp(a, "queries");
+    char required[32];
+    snprintf(required, sizeof required, "%s, %s", a, b);
+    ses_json_begin_object(json);
+    ses_json_member_list(json, "required", required);
+    ses_json_member_object(json, "properties");
+    ses_json_member_object(json, a);
+    ses_json_member_array(json, "anyOf");
+    if (n == 1) put_text(json, 0);
+    put_list(json, n, n, 0);
+    ses_json_end_array(json);
+    ses_json_end_object(json);
+    ses_json_member_object(json, b);
+    ses_json_member_array(json, "anyOf");
+    if (n == 1) put_text(json, 0);
+    put_list(json, n, n == 1 ? x->o->max_inputs : n, 0);
+    ses_json_end_array(json);
+    ses_json_end_object(json);
+    for (int i = 0; i < 2; i++) {
+        ses_json_member_object(json, named ? (i ? "text_2" : "text_1") : (i ? "documents" : "queries"));
+        ses_json_member_string(json, "type", "null");
+        ses_json_end_object(json);
+    }
+    ses_json_end_object(json);
+    ses_json_end_object(json);
+}
+
+/* JSON Schema cannot compare lengths of lists, so short ones are listed. */
+static void put_all_scored(const ses_schema_context *x)
+{
+    enum { LISTED = 16 };
+    begin_choice(x->json, "Scored", "one text for all others, or one for each; longer lists than these, too",
+                 "anyOf");
+    for (int n = 1; n <= LISTED && n <= x->o->max_inputs; n++) {
+        put_scored(x, "queries", "documents", n);
+        put_scored(x, "text_1", "text_2", n);
+    }
+    end_choice(x->json);
+}
+
+void ses_model_schemas_put(const ses_schema_context *x)
+{
+    put_texts(x, "Texts", "a text or a list of texts", 1);
+    put_texts(x, "AnyTexts", "a text or a list of texts, which may be empty", 0);
+    put_pairs(x);
+    put_documents(x);
+    put_all_scored(x);
+    ses_json_member_object(x->json, "NewTokens");
+    ses_json_member_string(x->json, "type", "integer");
+    ses_json_member_int(x->json, "minimum", 0);
+    ses_json_member_int(x->json, "maximum", x->o->max_new_tokens);
+    ses_json_end_object(x->json);
+    for (size_t i = 0; i < SES_LEN(choices); i++) put_choice(x, &choices[i]);
+}
+
+void ses_model_names_put(const ses_schema_context *x)
+{
+    if (!x->names_models) {
+        ses_json_member_int(x->json, "minLength", 1);
+        return;
+    }
+    ses_json_member_array(x->json, "enum");
+    for (size_t i = 0; i < x->n; i++) ses_json_put_string(x->json, x->model[i]->name);
+    ses_json_end_array(x->json);
+}
