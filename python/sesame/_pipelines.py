@@ -17,6 +17,14 @@ _IGNORED = {"batch_size", "num_workers", "padding", "truncation", "framework", "
 _FIXED = {"clean_up_tokenization_spaces": False, "return_text": True}
 
 
+def check_sequence(inputs):
+    """Refuses sets, tables and arrays of several axes: their rows are not texts."""
+    if getattr(inputs, "ndim", 1) != 1:  # a DataFrame, whose sequence is the names of its columns, or a single value
+        raise TypeError(f"the inputs have the shape {inputs.shape}; select one column, as table['text'] or array[:, 0]")
+    if isinstance(inputs, (set, frozenset)):
+        raise TypeError("the inputs are a set, which has no order: give a list")
+
+
 class Pipeline(Reopened):
     """A task with its model; `pipeline` makes one. Call it with a text, a list of texts or an iterator of texts.
 
@@ -137,6 +145,7 @@ class Pipeline(Reopened):
         return self._dispatch(inputs, options, arguments)
 
     def _dispatch(self, inputs, options, arguments):
+        check_sequence(inputs)
         core = self._core(dict(arguments))
         if isinstance(inputs, (str, dict, bytes)) or not hasattr(inputs, "__iter__"):
             return self._one(self._many(self._compute(core, [self._item(inputs)], options), arguments))
@@ -301,6 +310,7 @@ class ZeroShot(Pipeline):
     _list = ("candidate_labels",)
 
     def __call__(self, sequences, candidate_labels=None, **arguments):
+        check_sequence(sequences)
         if isinstance(candidate_labels, str):
             candidate_labels = [label.strip() for label in candidate_labels.split(",") if label.strip()]
         if candidate_labels is not None:

@@ -7,7 +7,7 @@ import sys
 
 from . import _sesame
 from ._devices import Reopened
-from ._pipelines import Pipeline
+from ._pipelines import Pipeline, check_sequence
 
 _STEP = 256  # pairs between two lines of progress
 _PRECISIONS = ("float32", "int8", "uint8", "binary", "ubinary")
@@ -146,9 +146,17 @@ class SentenceTransformer(Reopened):
             raise ValueError(f"batch_size must be a positive integer, got {batch_size}.")
         if precision not in _PRECISIONS:
             raise ValueError(f"Precision {precision!r} is not supported, must be one of {_PRECISIONS}")
+        check_sequence(inputs)
+        if isinstance(inputs, (dict, bytes)):
+            raise TypeError(f"encode() reads texts, not {type(inputs).__name__}")
         single = isinstance(inputs, str)
         texts = [inputs] if single else inputs.tolist() if hasattr(inputs, "tolist") else list(inputs)
         prompt = self._prompt(prompt_name, prompt)
+        if prompt is not None and not isinstance(prompt, str):
+            raise TypeError(f"prompt must be a str, not {type(prompt).__name__}")
+        size = truncate_dim if truncate_dim is not None else self.truncate_dim
+        if size is not None and (isinstance(size, bool) or not hasattr(size, "__index__") or size < 1):
+            raise ValueError(f"truncate_dim must be an integer of at least 1, not {size!r}")
         if output_value == "token_embeddings":
             if normalize_embeddings or truncate_dim is not None or precision != "float32" or convert_to_tensor:
                 raise ValueError("token embeddings are float32 Arrays: other formats are not supported")
@@ -157,7 +165,6 @@ class SentenceTransformer(Reopened):
         if output_value != "sentence_embedding":
             raise ValueError('output_value must be "sentence_embedding" or "token_embeddings"')
         show = _progress(show_progress_bar, len(texts))
-        size = truncate_dim if truncate_dim is not None else self.truncate_dim
         vectors = self._core(prompt, normalize_embeddings and size is None).vectors(texts, show)
         if show:
             show(len(texts))
@@ -297,9 +304,13 @@ class CrossEncoder(Reopened):
         inputs = inputs if inputs is not None else sentences
         if inputs is None:
             raise TypeError("predict() needs pairs of texts")
-        single = len(inputs) == 2 and all(isinstance(x, str) for x in inputs)
-        pairs = [tuple(inputs)] if single else [tuple(x) for x in inputs]
-        for pair in pairs:
+        if hasattr(inputs, "columns"):  # a DataFrame, whose sequence is the names of its columns
+            raise TypeError("predict() reads pairs of texts, not a table: give table.values.tolist()")
+        single = not isinstance(inputs, str) and len(inputs) == 2 and all(isinstance(x, str) for x in inputs)
+        pairs = [tuple(inputs)] if single else list(inputs)
+        for i, pair in enumerate(pairs):
+            if isinstance(pair, (str, bytes, dict)):
+                raise TypeError(f"item {i}: a pair must be a list or tuple of two texts, not {type(pair).__name__}")
             if len(pair) != 2:
                 raise ValueError(f"a pair has 2 texts, not {len(pair)}")
         function = _activation(activation_fn)
@@ -319,6 +330,10 @@ class CrossEncoder(Reopened):
         if not isinstance(self._handle, tuple):
             raise ValueError("CrossEncoder.rank() only works for models with num_labels=1. Consider using "
                              "CrossEncoder.predict() with input pairs instead.")
+        if isinstance(documents, (str, bytes, dict, set)):
+            raise TypeError(f"documents must be a list of texts, not {type(documents).__name__}")
+        if top_k is not None and top_k < 1:
+            raise ValueError(f"top_k must be at least 1, not {top_k}")
         scores = self.predict([(query, text) for text in documents], show_progress_bar=show_progress_bar,
                               activation_fn=activation_fn)
         order = sorted(range(len(documents)), key=lambda i: -scores[i])[:top_k]

@@ -119,6 +119,8 @@ class Tokenizer:
 
     def encode_batch(self, input, is_pretokenized=False, add_special_tokens=True):
         """Encodings of texts; a tuple is a pair of texts."""
+        if isinstance(input, (str, bytes)):
+            raise TypeError(f"encode_batch() reads a list of texts, not a single {type(input).__name__}")
         pairs = [_pair(x, is_pretokenized) for x in input]
         return self._encode_all(pairs, add_special_tokens, self._truncation, self._padding)
 

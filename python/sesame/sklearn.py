@@ -66,7 +66,7 @@ def _rows(name, values, rows):
 
 
 def _is_missing(value):
-    """None, NaN, and pandas' missing values are not equal to themselves, or say so by their type."""
+    """Whether a value is None, NaN or a missing value of pandas."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
 
 

@@ -9,7 +9,7 @@ import time
 import unittest
 
 import sesame
-from common import SANITIZED, command, needs_models
+from common import ROOT, SANITIZED, command, needs_models
 
 TEXTS = ["A fine film.", "A waste of time", "It was acceptable, by and large: naïve but warm."]
 
@@ -148,6 +148,42 @@ class ShapesOfTransformers(unittest.TestCase):
 
 @needs_models
 class BadInput(unittest.TestCase):
+    def test_collections(self):
+        """Sequences that are not lists of texts: tables, arrays of several axes, sets, strings."""
+        class Table(dict):
+            ndim, shape, columns = 2, (2, 2), ["text", "label"]
+
+        class Value(str):
+            ndim, shape = 0, ()
+
+        classify, encoder = sesame.pipeline("text-classification"), sesame.SentenceTransformer("sesame-embed")
+        zero = sesame.pipeline("zero-shot-classification")
+        table = Table(text=["a", "b"], label=["x", "y"])
+        for call in (classify, encoder.encode, lambda x: zero(x, candidate_labels=["x"])):
+            with self.assertRaisesRegex(TypeError, r"shape \(2, 2\); select one column"):
+                call(table)
+            with self.assertRaisesRegex(TypeError, "select one column"):
+                call(Value("abc"))
+            with self.assertRaisesRegex(TypeError, "a set, which has no order"):
+                call({"a", "b"})
+        with self.assertRaisesRegex(TypeError, "reads texts, not dict"):
+            encoder.encode({"a": 1})
+        with self.assertRaisesRegex(TypeError, "prompt must be a str, not list"):
+            encoder.encode("a", prompt=["x"])
+        for size in (-1, 0, True, float("nan"), 1.5):
+            with self.assertRaisesRegex(ValueError, "truncate_dim must be an integer of at least 1"):
+                encoder.encode("a", truncate_dim=size)
+        scorer = sesame.CrossEncoder(ROOT / "tests/pipelines/bert-score")
+        for pairs in ("ab", ["ab", "cd", "ef"], table):
+            with self.assertRaises(TypeError):
+                scorer.predict(pairs)
+        with self.assertRaisesRegex(TypeError, "must be a list of texts, not str"):
+            scorer.rank("q", "abc")
+        with self.assertRaisesRegex(ValueError, "top_k must be at least 1"):
+            scorer.rank("q", ["a", "b"], top_k=-1)
+        with self.assertRaisesRegex(TypeError, "a list of texts, not a single str"):
+            sesame.Tokenizer.from_pretrained("sesame-small").encode_batch("ab")
+
     def test_errors(self):
         classify = sesame.pipeline("text-classification")
         with self.assertRaisesRegex(sesame.UsageError, "did you mean 'top_k'"):

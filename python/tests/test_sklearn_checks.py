@@ -1,5 +1,5 @@
 """The checks of scikit-learn for estimators, with texts: check_estimator itself skips estimators whose X is not an
-array of numbers. Checks without data are those of scikit-learn; the others have the name and the claim of theirs."""
+array of numbers. Checks without data are scikit-learn's own functions; the others have the names of its checks."""
 
 import copy
 import inspect
@@ -19,7 +19,7 @@ LABELS = ["good", "bad"] * 8
 SENTENCES = [["anna", "sings"], ["the", "dog", "runs"], ["the", "cat"]] * 6
 TAGS = [["NAME", "VERB"], ["O", "O", "VERB"], ["O", "O"]] * 6
 
-# ---- what is checked ----
+# ---- estimators and checks ----
 
 CLASSIFIER, TAGGER, EMBEDDER = "SesameClassifier", "SesameTagger", "SesameEmbedder"
 ALL, SUPERVISED, OF_TEXTS = (CLASSIFIER, TAGGER, EMBEDDER), (CLASSIFIER, TAGGER), (CLASSIFIER, EMBEDDER)

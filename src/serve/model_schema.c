@@ -90,8 +90,8 @@ static void put_tokens(const ses_schema_context *x, ses_served_model *m)
 static bool has_tokenizer(const ses_served_model *m) { return m->tokenizer != NULL; }
 static bool has_layers(const ses_served_model *m) { return m->model != NULL; }
 
-/* task, other: a model must support one of them. The first model of all answers requests without a name if
- * there is no task. */
+/* task, other: a model must support one of them. Without a task, the first model of all answers requests
+ * that name none. */
 typedef struct choice {
     const char *name, *task, *other;
     bool (*suits)(const ses_served_model *m);
@@ -254,14 +254,14 @@ static void put_scored(const ses_schema_context *x, const char *a, const char *b
     ses_json_member_object(json, "properties");
     ses_json_member_object(json, a);
     ses_json_member_array(json, "anyOf");
-    if (n == 1) put_text(json, 0);
-    put_list(json, n, n, 0);
+    if (n == 1) put_text(json, 1);
+    put_list(json, n, n, 1);
     ses_json_end_array(json);
     ses_json_end_object(json);
     ses_json_member_object(json, b);
     ses_json_member_array(json, "anyOf");
-    if (n == 1) put_text(json, 0);
-    put_list(json, n, n == 1 ? x->o->max_inputs : n, 0);
+    if (n == 1) put_text(json, 1);
+    put_list(json, n, n == 1 ? x->o->max_inputs : n, 1);
     ses_json_end_array(json);
     ses_json_end_object(json);
     for (int i = 0; i < 2; i++) {

@@ -194,7 +194,7 @@ static void put_inputs(const ses_schema_context *x, const ses_task *t, const ses
     ses_json_end_object(json);
 }
 
-/* The token that stands for what a masked language model predicts; p NULL: none. */
+/* The mask token of a masked language model; p NULL: none. */
 static ses_string mask_of(ses_served_model *m)
 {
     const ses_served_pipeline *p = ses_served_model_pipeline(m);
@@ -245,7 +245,7 @@ static void put_parameters(const ses_schema_context *x, ses_served_model *m, con
     ses_json_begin_object(json);
     ses_json_member_string(json, "type", "object");
     ses_json_member_string(json, "description",
-                           "options of the command of this name; those that are texts are not listed");
+                           "options of the command of this name; options with text values are not listed");
     put_nulls_only(json);
     if (labels) ses_json_member_list(json, "required", "candidate_labels");
     ses_json_member_object(json, "properties");

@@ -9,7 +9,7 @@
 void ses_task_schema_put(const ses_schema_context *x, ses_served_model *m, const ses_task_entry *t,
                          bool with_parameters);
 
-/* The member "Models-analyze" of "components/schemas": models, analyses and their options for POST /analyze. */
+/* The member "Models-analyze" of "components/schemas": models, analyses and options for POST /analyze. */
 void ses_analysis_schema_put(const ses_schema_context *x);
 
 #endif

@@ -193,7 +193,7 @@ static void put_success(ses_json_writer *json, const ses_route *r)
     ses_json_end_object(json);
 }
 
-/* POST /: the task of the first model, in its own shape if there are no parameters. */
+/* POST /: the task of the first model, in its own shape without parameters. */
 static void put_root_body(const ses_schema_context *x)
 {
     ses_served_model *m = x->model[0];
@@ -313,14 +313,16 @@ static void put_task_path(const ses_schema_context *x, const ses_route *r, ses_s
     ses_json_end_object(x->json);
 }
 
-/* The paths of POST /models/NAME: the requests depend on the model and the task. */
+/* The paths of POST /models/NAME: the requests depend on the model and the task. prefer is left out: it scores
+ * texts of two tokens or more, which no schema can express. */
 static void put_model_paths(const ses_schema_context *x, const ses_route *r)
 {
     for (size_t i = 0; i < x->n; i++) {
         ses_served_model *m = x->model[i];
         if (m->own_task) put_task_path(x, r, m, m->own_task, false);
         for (const ses_task_entry *t = ses_task_entries(); t->name; t++)
-            if (t->summary && ses_served_model_supports(m, t)) put_task_path(x, r, m, t, true);
+            if (t->summary && t->task != &ses_task_prefer && ses_served_model_supports(m, t))
+                put_task_path(x, r, m, t, true);
     }
 }
 
