@@ -90,8 +90,8 @@ static void put_tokens(const ses_schema_context *x, ses_served_model *m)
 static bool has_tokenizer(const ses_served_model *m) { return m->tokenizer != NULL; }
 static bool has_layers(const ses_served_model *m) { return m->model != NULL; }
 
-/* task, other: a model must support one of them. Without a task, the first model of all answers requests
- * that name none. */
+/* task, other: a model must support one of them. The first model of all answers requests without a
+ * name if task is NULL. */
 typedef struct choice {
     const char *name, *task, *other;
     bool (*suits)(const ses_served_model *m);

@@ -313,8 +313,8 @@ static void put_task_path(const ses_schema_context *x, const ses_route *r, ses_s
     ses_json_end_object(x->json);
 }
 
-/* The paths of POST /models/NAME: the requests depend on the model and the task. prefer is left out: it scores
- * texts of two tokens or more, which no schema can express. */
+/* The paths of POST /models/NAME: the requests depend on the model and the task. The description omits
+ * prefer: it needs texts of at least two tokens, which no schema can express. */
 static void put_model_paths(const ses_schema_context *x, const ses_route *r)
 {
     for (size_t i = 0; i < x->n; i++) {
