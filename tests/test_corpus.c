@@ -3,8 +3,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "corpus_fixture.h"
 
-#include "data/corpus_file.h"
-#include "data/corpus_text.h"
+#include "data/corpus/corpus_file.h"
+#include "data/corpus/corpus_text.h"
 #include "data/token_counts.h"
 
 #include <fcntl.h>

@@ -252,6 +252,7 @@ static void copied_rows(int64_t rows, bool is_bf16)
     mirrored loss = floats(rows, 4), weight = floats(rows, NAN), two = floats(2, 1), one = floats(1, 1);
     int32_t *input = ses_alloc((size_t)rows * sizeof *input, NULL),
             *label = ses_alloc((size_t)rows * 4, NULL);
+    ses_real *nll = ses_alloc((size_t)rows * sizeof *nll, NULL);
     for (int64_t i = 0; i < rows; i++) {
         input[i] = (int32_t)(i * 7 % VOCAB);
         label[i] = i % 5 == 4 ? SES_IGNORE_INDEX : i % 2 ? (input[i] + 1) % VOCAB : input[i];
@@ -263,15 +264,20 @@ static void copied_rows(int64_t rows, bool is_bf16)
     cpu->k.copy_rows(&cpu->exec, loss.host, weight.host, a.host, host_ids(inputs), host_ids(labels), rows);
     d->k.copy_rows(&d->exec, loss.gpu, weight.gpu, a.gpu, gpu_ids(inputs), gpu_ids(labels), rows);
     wait_for(d);
-    check_close("copy_rows", loss, 1e-6), check_close("copy_rows' weights", weight, 1e-6);
-    for (int adds = 0; adds < 2; adds++) {
-        cpu->k.copy_bwd(&cpu->exec, (ses_dst){ da.host, adds }, one.host, two.host, weight.host, a.host,
-                        host_ids(labels), rows);
-        d->k.copy_bwd(&d->exec, (ses_dst){ da.gpu, adds }, one.gpu, two.gpu, weight.gpu, a.gpu,
-                      gpu_ids(labels), rows);
+    check_close("copy_rows", loss, 1e-6), check_close("copy_rows' log likelihoods", weight, 1e-6);
+    memcpy(nll, weight.host, (size_t)rows * sizeof *nll);
+    for (int adds = 0; adds < 2; adds++) { /* weight: the log likelihoods before, the weights after */
+        memcpy(weight.host, nll, (size_t)rows * sizeof *nll);
+        gpu->mem->upload(gpu, weight.gpu, nll, (size_t)rows * sizeof *nll);
+        wait_for(gpu);
+        cpu->k.copy_bwd(&cpu->exec, (ses_dst){ da.host, adds }, weight.host, one.host, two.host, a.host,
+                        host_ids(inputs), host_ids(labels), rows);
+        d->k.copy_bwd(&d->exec, (ses_dst){ da.gpu, adds }, weight.gpu, one.gpu, two.gpu, a.gpu,
+                      gpu_ids(inputs), gpu_ids(labels), rows);
         wait_for(d);
-        check_close("copy_bwd", da, 1e-5);
+        check_close("copy_bwd", da, 1e-5), check_close("copy_bwd's weights", weight, 1e-5);
     }
+    ses_free(nll);
     mirrored all[] = { a, da, loss, weight, two, one, inputs, labels };
     for (size_t i = 0; i < SES_LEN(all); i++) drop(all[i]);
     ses_free(input);

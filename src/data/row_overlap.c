@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "corpus_file.h"
+#include "data/corpus/corpus_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

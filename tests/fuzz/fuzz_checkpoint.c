@@ -6,10 +6,10 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "fuzz_folder.h"
+#include "io/manifest.h"
 #include "pretrain/pretrain_impl.h"
 #include "sesame/dataset.h"
 #include "sesame/trainer.h"
-#include "train/manifest.h"
 #include "train/ranks.h"
 
 static const char config[] =

@@ -1,7 +1,7 @@
 /* A corpus file with a corrected header hash, so that the index is reached: a corpus that opens can be read
  * completely. */
 #include "base/alloc.h"
-#include "data/corpus_file.h"
+#include "data/corpus/corpus_file.h"
 #include "fuzz.h"
 
 static void read_all(const ses_corpus *c)

@@ -7,7 +7,7 @@
 
 #include "../corpus_fixture.h"
 
-#include "data/corpus_spool.h"
+#include "data/corpus/corpus_spool.h"
 #include "sesame/json.h"
 
 enum { FILES = 5, JOURNAL = 4, CHUNK_BYTES = 150, MAX_BYTES = 1 << 16 };

@@ -1,6 +1,7 @@
 /* A vector index with a corrected header hash, so that counts and entries are reached: an index that opens
  * can be read and searched completely. */
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "fuzz.h"
 #include "kernel/kernel.h"
 #include "task/vector_index.h"
@@ -32,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (!copy) return 0;
     if (n) memcpy(copy, data, n);
     if (n >= SES_VECTOR_INDEX_HEADER) {
-        uint64_t hash = ses_index_hash_bytes(copy, 8 * SES_INDEX_HEADER_HASH);
+        uint64_t hash = ses_checksum_chunks(copy, 8 * SES_INDEX_HEADER_HASH);
         memcpy(copy + 8 * SES_INDEX_HEADER_HASH, &hash, sizeof hash);
     }
     ses_vector_index *x = ses_vector_index_from_memory(copy, n, &e);

@@ -7,7 +7,7 @@
 #include "base/json/json_helpers.h"
 #include "cli/shard/shard_marker.h"
 #include "cli/shard/shard_merge.h"
-#include "data/corpus_part.h"
+#include "data/corpus/corpus_part.h"
 
 #include <stdio.h>
 #include <string.h>
