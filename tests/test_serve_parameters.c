@@ -317,6 +317,12 @@ static void test_embed(serving *s)
     CHECK(strstr(text_at(v, "error"), "\"truncate\""));
     free(large);
     post(s, "/models/encoder", "{\"inputs\":\"plums\",\"parameters\":{\"poling\":\"max\"}}", 400);
+    /* null is absent, whatever its name */
+    post(s, "/models/encoder", "{\"inputs\":\"plums\",\"parameters\":{\"poling\":null}}", 200);
+    post(s, "/analyze",
+         "{\"analysis\":\"explain\",\"inputs\":\"plums\",\"model\":\"label\",\"parameters\":{\"method\":"
+         "\"occlude\",\"steps\":null,\"nothing\":null}}",
+         200);
 }
 
 int main(void)

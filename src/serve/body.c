@@ -284,14 +284,14 @@ bool ses_body_options(ses_job *j, const ses_json *object, const ses_opt *opt, si
     ses_err e = { 0 };
     for (size_t i = 0; i < ses_json_len(object); i++) {
         const char *name = ses_json_key(object, i, NULL);
+        const ses_json *v = ses_json_at(object, i);
+        if (ses_json_type_of(v) == SES_JSON_NULL) continue; /* absent */
         ses_opt_iter it = ses_opt_begin(opt, n);
         const ses_opt *o = find_option(&it, name);
         if (!o)
             return ses_api_fail(&j->error, SES_API_VALIDATION, "parameters", "unknown parameter \"%s\"",
                                 ses_quoted_of(name, strlen(name)).s);
         if (o->is_model || o->is_path) return fail_file(j, name);
-        const ses_json *v = ses_json_at(object, i);
-        if (ses_json_type_of(v) == SES_JSON_NULL) continue; /* absent */
         const char *value = check_type(j, o, name, v) ? ses_body_value_text(j, name, v) : NULL;
         if (!value) return false;
         if (!ses_opt_set(o, args, o->name, value, &e))
