@@ -9,17 +9,10 @@ typedef struct checker_args {
     bool verbose, help;
 } checker_args;
 
-#define CHECKER_OPTIONS(each)                                                                        \
-    SES_OPT_INCLUDE(checker_args, compute, ses_compute_options),                                     \
-        { .name = "verbose",                                                                         \
-          .letter = 'v',                                                                             \
-          .type = SES_OPT_FLAG,                                                                      \
-          .offset = offsetof(checker_args, verbose),                                                 \
-          .help = "a line for every " each },                                                        \
-    {                                                                                                \
-        .name = "help", .letter = 'h', .type = SES_OPT_FLAG, .offset = offsetof(checker_args, help), \
-        .help = "this text"                                                                          \
-    }
+#define CHECKER_OPTIONS(each)                                                                    \
+    SES_OPT_INCLUDE(checker_args, compute, ses_compute_options),                                 \
+        SES_OPT_FLAG(checker_args, verbose, "verbose", "a line for every " each, .letter = 'v'), \
+        SES_OPT_FLAG(checker_args, help, "help", "this text", .letter = 'h')
 
 typedef struct checker {
     const char *name, *usage; /* usage: text of the help before the options */

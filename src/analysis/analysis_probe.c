@@ -6,21 +6,12 @@
 #include <string.h>
 
 static const ses_opt opt[] = {
-    { .name = "word-pieces",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(ses_probe_args, first_piece),
-      .was_set = offsetof(ses_probe_args, pieces_given),
-      .choices = "mean|first",
-      .def = "mean",
-      .help = "state of a word: the mean of its tokens, or the first" },
-    { .name = "decoder",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(ses_probe_args, decoder),
-      .help = "encoder-decoders: probe the decoder" },
-    { .name = "no-random",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(ses_probe_args, no_random),
-      .help = "skip the model with random weights, half of the time" },
+    SES_OPT_CHOICE(ses_probe_args, first_piece, "word-pieces", "mean", "mean|first",
+                   "state of a word: the mean of its tokens, or the first",
+                   .was_set = offsetof(ses_probe_args, pieces_given)),
+    SES_OPT_FLAG(ses_probe_args, decoder, "decoder", "encoder-decoders: probe the decoder"),
+    SES_OPT_FLAG(ses_probe_args, no_random, "no-random",
+                 "skip the model with random weights, half of the time"),
     SES_OPT_INCLUDE(ses_probe_args, classify, ses_probe_classifier_options),
     SES_OPT_INCLUDE(ses_probe_args, tree, ses_probe_tree_options),
 };

@@ -5,55 +5,34 @@
 
 #include "base/opt_table.h"
 
-#define SES_OPT_COLUMN(struct_, field, when)                                                             \
-    {                                                                                                    \
-        .name = "column", .alias = "text-column", .type = SES_OPT_TEXT, .value = "COLUMN",               \
-        .offset = offsetof(struct_, field),                                                              \
-        .help = when "column of the texts, by name or number; default: text or sentence, else the first" \
-    }
+#define SES_OPT_COLUMN(struct_, field, when)                                                               \
+    SES_OPT_TEXT(struct_, field, "column", "COLUMN",                                                       \
+                 when "column of the texts, by name or number; default: text or sentence, else the first", \
+                 .alias = "text-column")
 
-#define SES_OPT_MAX_TEXTS(struct_, field, when, def_)                                                 \
-    {                                                                                                 \
-        .name = "max-texts", .alias = "examples", .type = SES_OPT_INT, .value = "N|all", .def = def_, \
-        .offset = offsetof(struct_, field), .max = 1e9, .zero_word = "all",                           \
-        .help = when "maximum number of texts to read"                                                \
-    }
+#define SES_OPT_MAX_TEXTS(struct_, field, when, def_)                                              \
+    SES_OPT_INT(struct_, field, "max-texts", def_, 0, 1e9, when "maximum number of texts to read", \
+                .alias = "examples", .value = "N|all", .zero_word = "all")
 
-#define SES_OPT_MAX_SEQ_LEN(struct_, field, most)                                                     \
-    {                                                                                                 \
-        .name = "max-seq-len", .type = SES_OPT_INT, .offset = offsetof(struct_, field), .value = "N", \
-        .max = 100000, .help = "truncate texts to this many tokens; 0: the model's limit" most        \
-    }
+#define SES_OPT_MAX_SEQ_LEN(struct_, field, most)               \
+    SES_OPT_INT(struct_, field, "max-seq-len", NULL, 0, 100000, \
+                "truncate texts to this many tokens; 0: the model's limit" most, .value = "N")
 
-#define SES_OPT_WORD_PIECES(struct_, field)                                          \
-    {                                                                                \
-        .name = "word-pieces", .alias = "first-piece=first", .type = SES_OPT_CHOICE, \
-        .offset = offsetof(struct_, field), .def = "mean", .choices = "mean|first",  \
-        .help = "vector of a word: mean of its tokens, or its first token"           \
-    }
+#define SES_OPT_WORD_PIECES(struct_, field)                             \
+    SES_OPT_CHOICE(struct_, field, "word-pieces", "mean", "mean|first", \
+                   "vector of a word: mean of its tokens, or its first token", .alias = "first-piece=first")
 
-#define SES_OPT_TOP(struct_, field, def_, most, what)                                        \
-    {                                                                                        \
-        .name = "top-k", .alias = "top", .letter = 'k', .type = SES_OPT_INT, .value = "N",   \
-        .offset = offsetof(struct_, field), .def = def_, .min = 1, .max = most, .help = what \
-    }
+#define SES_OPT_TOP(struct_, field, def_, most, what) \
+    SES_OPT_INT(struct_, field, "top-k", def_, 1, most, what, .alias = "top", .letter = 'k', .value = "N")
 
-#define SES_OPT_DECODER(struct_, field)                                              \
-    {                                                                                \
-        .name = "decoder", .type = SES_OPT_FLAG, .offset = offsetof(struct_, field), \
-        .help = "encoder-decoders: the decoder instead of the encoder"               \
-    }
+#define SES_OPT_DECODER(struct_, field) \
+    SES_OPT_FLAG(struct_, field, "decoder", "encoder-decoders: the decoder instead of the encoder")
 
-#define SES_OPT_TARGET_COLUMN(struct_, field)                                                  \
-    {                                                                                          \
-        .name = "target-column", .type = SES_OPT_TEXT, .offset = offsetof(struct_, field),     \
-        .value = "COLUMN", .help = "tables: column of the decoder's texts; default: the texts" \
-    }
+#define SES_OPT_TARGET_COLUMN(struct_, field)               \
+    SES_OPT_TEXT(struct_, field, "target-column", "COLUMN", \
+                 "tables: column of the decoder's texts; default: the texts")
 
-#define SES_OPT_SKIP_INVALID(struct_, field)                                              \
-    {                                                                                     \
-        .name = "skip-invalid", .type = SES_OPT_FLAG, .offset = offsetof(struct_, field), \
-        .help = "CoNLL-U: skip invalid sentences instead of failing"                      \
-    }
+#define SES_OPT_SKIP_INVALID(struct_, field) \
+    SES_OPT_FLAG(struct_, field, "skip-invalid", "CoNLL-U: skip invalid sentences instead of failing")
 
 #endif

@@ -26,8 +26,9 @@ ses_opt_spelling ses_opt_match(const ses_opt *o, const char *name, size_t n, con
 const char *ses_opt_value_name(const ses_opt *o)
 {
     static const char *const by_type[] = {
-        [SES_OPT_FLAG] = "",     [SES_OPT_TEXT] = "TEXT",  [SES_OPT_INT] = "N",     [SES_OPT_REAL] = "X",
-        [SES_OPT_SIZE] = "SIZE", [SES_OPT_CHOICE] = "ONE", [SES_OPT_LIST] = "TEXT",
+        [SES_OPT_IS_FLAG] = "",     [SES_OPT_IS_TEXT] = "TEXT", [SES_OPT_IS_INT] = "N",
+        [SES_OPT_IS_REAL] = "X",    [SES_OPT_IS_SIZE] = "SIZE", [SES_OPT_IS_CHOICE] = "ONE",
+        [SES_OPT_IS_LIST] = "TEXT",
     };
     return o->value ? o->value : o->choices ? o->choices : by_type[o->type];
 }
@@ -141,13 +142,13 @@ static bool set(const ses_opt *o, void *args, const char *from, const char *text
 {
     void *at = (char *)args + o->offset;
     switch (o->type) {
-    case SES_OPT_FLAG: return set_flag(at, from, text, e);
-    case SES_OPT_TEXT: *(const char **)at = text; return true;
-    case SES_OPT_INT: return set_int(o, at, from, text, e);
-    case SES_OPT_REAL: return set_real(o, at, from, text, e);
-    case SES_OPT_SIZE: return set_size(o, at, from, text, e);
-    case SES_OPT_CHOICE: return set_choice(o, at, from, text, e);
-    case SES_OPT_LIST: return set_list(at, text, e);
+    case SES_OPT_IS_FLAG: return set_flag(at, from, text, e);
+    case SES_OPT_IS_TEXT: *(const char **)at = text; return true;
+    case SES_OPT_IS_INT: return set_int(o, at, from, text, e);
+    case SES_OPT_IS_REAL: return set_real(o, at, from, text, e);
+    case SES_OPT_IS_SIZE: return set_size(o, at, from, text, e);
+    case SES_OPT_IS_CHOICE: return set_choice(o, at, from, text, e);
+    case SES_OPT_IS_LIST: return set_list(at, text, e);
     }
     return false;
 }
@@ -218,7 +219,7 @@ bool ses_opt_defaults(const ses_opt *opt, size_t n, void *args, ses_err *e)
 {
     const ses_opt *o;
     for (ses_opt_iter it = ses_opt_begin(opt, n); (o = ses_opt_next(&it));) {
-        if (o->type == SES_OPT_CHOICE) *(int *)((char *)args + o->offset) = -1;
+        if (o->type == SES_OPT_IS_CHOICE) *(int *)((char *)args + o->offset) = -1;
         if (o->def && !set(o, args, o->name, o->def, e)) return false;
     }
     return true;
@@ -228,7 +229,7 @@ void ses_opt_free(const ses_opt *opt, size_t n, void *args)
 {
     const ses_opt *o;
     for (ses_opt_iter it = ses_opt_begin(opt, n); (o = ses_opt_next(&it));) {
-        if (o->type != SES_OPT_LIST) continue;
+        if (o->type != SES_OPT_IS_LIST) continue;
         ses_opt_list *l = (ses_opt_list *)(void *)((char *)args + o->offset);
         ses_free(l->item);
         *l = (ses_opt_list){ 0 };

@@ -7,13 +7,13 @@
 #include "sesame/err.h"
 
 typedef enum {
-    SES_OPT_FLAG,   /* bool; takes no value on the command line */
-    SES_OPT_TEXT,   /* const char *; NULL without a default */
-    SES_OPT_INT,    /* int64_t */
-    SES_OPT_REAL,   /* double, finite */
-    SES_OPT_SIZE,   /* int64_t, bytes: 4096, 512K, 64M, 2G, 1T (powers of 1024) */
-    SES_OPT_CHOICE, /* int, the index in `choices`; -1 without a default */
-    SES_OPT_LIST    /* ses_opt_list; may be repeated */
+    SES_OPT_IS_FLAG,   /* bool; takes no value on the command line */
+    SES_OPT_IS_TEXT,   /* const char *; NULL without a default */
+    SES_OPT_IS_INT,    /* int64_t */
+    SES_OPT_IS_REAL,   /* double, finite */
+    SES_OPT_IS_SIZE,   /* int64_t, bytes: 4096, 512K, 64M, 2G, 1T (powers of 1024) */
+    SES_OPT_IS_CHOICE, /* int, the index in `choices`; -1 without a default */
+    SES_OPT_IS_LIST    /* ses_opt_list; may be repeated */
 } ses_opt_type;
 
 typedef struct ses_opt_list {
@@ -30,8 +30,8 @@ typedef struct ses_opt {
     size_t offset;         /* offset of the value in the args struct */
     const char *value;     /* placeholder in help: N, FILE; NULL for a choice: its choices */
     const char *def;       /* default as typed; NULL: zero, false, none */
-    const char *choices;   /* for SES_OPT_CHOICE: "ref|avx2|avx512" */
-    const char *zero_word; /* for SES_OPT_INT: a word that means 0, "all" */
+    const char *choices;   /* for SES_OPT_IS_CHOICE: "ref|avx2|avx512" */
+    const char *zero_word; /* for SES_OPT_IS_INT: a word that means 0, "all" */
     const char *env;       /* environment variable used if the option is absent; empty counts as unset */
     double min, max;       /* inclusive range of a number; both 0: any */
     bool required;         /* for text, choice, list */
@@ -59,6 +59,28 @@ typedef struct ses_opt_table {
     const ses_opt *opt;
     size_t n;
 } ses_opt_table;
+
+/* Rows of a table: the option `name_` for member f of the args struct s, whose type is checked. Members may
+ * follow the help: SES_OPT_FLAG(args, all, "all", "print all of them", .letter = 'a'). */
+/* clang-format off */
+#define SES_OPT_ROW(s, f, kind, ctype, name_) \
+    .name = name_, .type = kind, .offset = offsetof(s, f) + 0 * sizeof(1 ? &((s *)0)->f : (ctype *)0)
+#define SES_OPT_FLAG(s, f, name_, ...) \
+    { SES_OPT_ROW(s, f, SES_OPT_IS_FLAG, bool, name_), .help = __VA_ARGS__ }
+#define SES_OPT_TEXT(s, f, name_, value_, ...) \
+    { SES_OPT_ROW(s, f, SES_OPT_IS_TEXT, const char *, name_), .value = value_, .help = __VA_ARGS__ }
+#define SES_OPT_LIST(s, f, name_, value_, ...) \
+    { SES_OPT_ROW(s, f, SES_OPT_IS_LIST, ses_opt_list, name_), .value = value_, .help = __VA_ARGS__ }
+#define SES_OPT_NUMBER(s, f, kind, ctype, name_, def_, min_, max_, ...) \
+    { SES_OPT_ROW(s, f, kind, ctype, name_), .def = def_, .min = min_, .max = max_, .help = __VA_ARGS__ }
+#define SES_OPT_INT(s, f, ...) SES_OPT_NUMBER(s, f, SES_OPT_IS_INT, int64_t, __VA_ARGS__)
+#define SES_OPT_SIZE(s, f, ...) SES_OPT_NUMBER(s, f, SES_OPT_IS_SIZE, int64_t, __VA_ARGS__)
+#define SES_OPT_REAL(s, f, ...) SES_OPT_NUMBER(s, f, SES_OPT_IS_REAL, double, __VA_ARGS__)
+/* An enum fits, too: only the size is checked. */
+#define SES_OPT_CHOICE(s, f, name_, def_, choices_, ...) \
+    { .name = name_, .type = SES_OPT_IS_CHOICE, .def = def_, .choices = choices_, .help = __VA_ARGS__, \
+      .offset = offsetof(s, f) + 0 * sizeof(char[sizeof(((s *)0)->f) == sizeof(int) ? 1 : -1]) }
+/* clang-format on */
 
 /* An entry that includes ses_opt_table `table_` for member `field` of `struct_`. */
 #define SES_OPT_INCLUDE(struct_, field, table_)                \

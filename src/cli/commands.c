@@ -121,36 +121,18 @@ const ses_command *ses_command_require(const char *name, ses_err *e)
 }
 
 const ses_opt ses_general_opt[] = {
-    { .name = "color",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(ses_general_args, color),
-      .def = "auto",
-      .choices = "auto|always|never",
-      .help = "color the output; auto: on a terminal unless NO_COLOR is set" },
-    { .name = "quiet",
-      .letter = 'q',
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(ses_general_args, quiet),
-      .help = "print only errors on stderr, no progress or notices" },
-    { .name = "help",
-      .letter = 'h',
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(ses_general_args, help),
-      .help = "show this help" },
+    SES_OPT_CHOICE(ses_general_args, color, "color", "auto", "auto|always|never",
+                   "color the output; auto: on a terminal unless NO_COLOR is set"),
+    SES_OPT_FLAG(ses_general_args, quiet, "quiet", "print only errors on stderr, no progress or notices",
+                 .letter = 'q'),
+    SES_OPT_FLAG(ses_general_args, help, "help", "show this help", .letter = 'h'),
 };
 const size_t ses_n_general_opt = SES_LEN(ses_general_opt);
 
 const ses_opt ses_top_opt[] = {
-    { .name = "version",
-      .letter = 'V',
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(ses_top_args, version),
-      .help = "show the version" },
-    { .name = "verbose",
-      .letter = 'v',
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(ses_top_args, verbose),
-      .help = "with --version: show compiler, instruction sets and optional libraries" },
+    SES_OPT_FLAG(ses_top_args, version, "version", "show the version", .letter = 'V'),
+    SES_OPT_FLAG(ses_top_args, verbose, "verbose",
+                 "with --version: show compiler, instruction sets and optional libraries", .letter = 'v'),
 };
 const size_t ses_n_top_opt = SES_LEN(ses_top_opt);
 

@@ -10,27 +10,14 @@
 
 static const ses_opt device_opt[] = {
     SES_OPT_THREADS(ses_compute_args, threads),
-    { .name = "isa",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(ses_compute_args, isa),
-      .choices = SES_ISA_CHOICES,
-      .env = "SESAME_ISA",
-      .help = "highest instruction set to use; default: the best available" },
-    { .name = "dtype",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(ses_compute_args, dtype),
-      .def = "f32",
-      .choices = "f32|f16|bf16|int8",
-      .help = "type of weights in inference; bf16: also of the operands of products, in training too; on a "
-              "GPU: of activations" },
-    { .name = "device",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(ses_compute_args, device),
-      .def = "cpu",
-      .value = "DEVICE",
-      .env = "SESAME_DEVICE",
-      .completion = "devices",
-      .help = "cpu, cuda or cuda:N" },
+    SES_OPT_CHOICE(ses_compute_args, isa, "isa", NULL, SES_ISA_CHOICES,
+                   "highest instruction set to use; default: the best available", .env = "SESAME_ISA"),
+    SES_OPT_CHOICE(
+        ses_compute_args, dtype, "dtype", "f32", "f32|f16|bf16|int8",
+        "type of weights in inference; bf16: also of the operands of products, in training too; on a "
+        "GPU: of activations"),
+    SES_OPT_TEXT(ses_compute_args, device, "device", "DEVICE", "cpu, cuda or cuda:N", .def = "cpu",
+                 .env = "SESAME_DEVICE", .completion = "devices"),
 };
 const ses_opt_table ses_device_option_table = { device_opt, SES_LEN(device_opt) };
 

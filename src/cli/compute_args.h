@@ -20,48 +20,33 @@ typedef struct ses_compute_args {
 extern const ses_opt_table ses_compute_options;
 extern const ses_opt_table ses_device_option_table; /* the same without --json */
 
-#define SES_OPT_JSON(struct_, field)                                                             \
-    {                                                                                            \
-        .name = "json", .letter = 'j', .type = SES_OPT_FLAG, .offset = offsetof(struct_, field), \
-        .of_call = true, .help = "write JSON instead of text"                                    \
-    }
+#define SES_OPT_JSON(struct_, field) \
+    SES_OPT_FLAG(struct_, field, "json", "write JSON instead of text", .letter = 'j', .of_call = true)
 
-#define SES_OPT_THREADS(struct_, field)                                                            \
-    {                                                                                              \
-        .name = "threads", .letter = 't', .type = SES_OPT_INT, .offset = offsetof(struct_, field), \
-        .def = "0", .min = 0, .max = 1024, .env = "SESAME_THREADS", .of_call = true,               \
-        .help = "worker threads; 0: one per core"                                                  \
-    }
+#define SES_OPT_THREADS(struct_, field)                                                                    \
+    SES_OPT_INT(struct_, field, "threads", "0", 0, 1024, "worker threads; 0: one per core", .letter = 't', \
+                .env = "SESAME_THREADS", .of_call = true)
 
 /* For commands that need a tokenizer but no model. The field is a `const char *`. */
-#define SES_OPT_TOKENIZER(struct_, field)                                                               \
-    {                                                                                                   \
-        .name = "model", .letter = 'm', .type = SES_OPT_TEXT, .offset = offsetof(struct_, field),       \
-        .value = "PATH", .is_model = true,                                                              \
-        .help = "model folder, a name listed by 'sesame models', tokenizer.json, SentencePiece .model " \
-                "or vocab.txt; default: the bundled encoder"                                            \
-    }
+#define SES_OPT_TOKENIZER(struct_, field)                                                                \
+    SES_OPT_TEXT(struct_, field, "model", "PATH",                                                        \
+                 "model folder, a name listed by 'sesame models', tokenizer.json, SentencePiece .model " \
+                 "or vocab.txt; default: the bundled encoder",                                           \
+                 .letter = 'm', .is_model = true)
 
-#define SES_OPT_STRICT(struct_, field)                                              \
-    {                                                                               \
-        .name = "strict", .type = SES_OPT_FLAG, .offset = offsetof(struct_, field), \
-        .help = "fail if the files hold a tensor that the model does not use"       \
-    }
+#define SES_OPT_STRICT(struct_, field) \
+    SES_OPT_FLAG(struct_, field, "strict", "fail if the files hold a tensor that the model does not use")
 
 /* For commands that open a model. The field is a `const char *`. */
-#define SES_OPT_ADAPTER(struct_, field)                                                                  \
-    {                                                                                                    \
-        .name = "adapter", .type = SES_OPT_TEXT, .offset = offsetof(struct_, field), .value = "DIR",     \
-        .is_model = true, .help = "adapter folder (LoRA, IA3, prefix tuning, ...), applied to the model" \
-    }
+#define SES_OPT_ADAPTER(struct_, field)            \
+    SES_OPT_TEXT(struct_, field, "adapter", "DIR", \
+                 "adapter folder (LoRA, IA3, prefix tuning, ...), applied to the model", .is_model = true)
 
 /* The same for commands that can apply several. The field is a `ses_opt_list`. */
-#define SES_OPT_ADAPTERS(struct_, field)                                                                \
-    {                                                                                                   \
-        .name = "adapter", .type = SES_OPT_LIST, .offset = offsetof(struct_, field), .value = "DIR",    \
-        .is_model = true,                                                                               \
-        .help = "adapter folder (LoRA, IA3, prefix tuning, ...), applied to the model; may be repeated" \
-    }
+#define SES_OPT_ADAPTERS(struct_, field)                                                                  \
+    SES_OPT_LIST(struct_, field, "adapter", "DIR",                                                        \
+                 "adapter folder (LoRA, IA3, prefix tuning, ...), applied to the model; may be repeated", \
+                 .is_model = true)
 /* The first of them; NULL: none. */
 static inline const char *ses_first_adapter(const ses_opt_list *l) { return l->n ? l->item[0] : NULL; }
 

@@ -47,7 +47,7 @@ static void insert_model_operand(ses_call *c, void *args)
     const ses_command *cmd = c->command;
     const ses_opt *o;
     for (ses_opt_iter it = ses_opt_begin(cmd->opt, cmd->n_opt); (o = ses_opt_next(&it));) {
-        if (!o->is_model || o->type != SES_OPT_TEXT || strcmp(o->name, "model") != 0) continue;
+        if (!o->is_model || o->type != SES_OPT_IS_TEXT || strcmp(o->name, "model") != 0) continue;
         const char *const *model = (const void *)((char *)args + o->offset);
         if (!*model) continue;
         memmove(c->operands + 1, c->operands, ((size_t)c->n_operands++ + 1) * sizeof *c->operands);

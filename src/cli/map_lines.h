@@ -30,13 +30,9 @@ bool ses_map_texts(const ses_call *c, const ses_text_files *files, bool operands
                    ses_line_fn *fn, void *ctx, ses_err *e);
 
 /* The options -f FILE and --encoding of commands that use ses_map_texts; field: a ses_text_files. */
-#define SES_OPT_TEXT_FILES(struct_, field)                                    \
-    { .name = "file",                                                         \
-      .letter = 'f',                                                          \
-      .type = SES_OPT_LIST,                                                   \
-      .offset = offsetof(struct_, field.files),                               \
-      .value = "FILE",                                                        \
-      .help = "read texts from this file, one per line; -: standard input" }, \
+#define SES_OPT_TEXT_FILES(struct_, field)                                                     \
+    SES_OPT_LIST(struct_, field.files, "file", "FILE",                                         \
+                 "read texts from this file, one per line; -: standard input", .letter = 'f'), \
         SES_OPT_ENCODING(struct_, field.encoding)
 
 #endif

@@ -46,7 +46,7 @@ bool ses_model_args_resolve(const ses_command *cmd, void *args, char **operands,
 {
     const ses_opt *o;
     for (ses_opt_iter it = ses_opt_begin(cmd->opt, cmd->n_opt); (o = ses_opt_next(&it));) {
-        if (!o->is_model || o->type != SES_OPT_TEXT)
+        if (!o->is_model || o->type != SES_OPT_IS_TEXT)
             continue; /* names in lists are resolved by the command */
         const char **at = (const char **)(void *)((char *)args + o->offset);
         if (*at && !keep(at, ses_model_resolve(*at, NULL, e), owned)) return false;

@@ -142,7 +142,7 @@ static bool parse_long(words *w, char ***at, ses_err *e)
     char from[64] = "--";
     strncat(from, m.opt.name, sizeof from - 3);
     const char *value = word[len] ? word + len + 1 : NULL;
-    if (m.opt.type == SES_OPT_FLAG || m.value) {
+    if (m.opt.type == SES_OPT_IS_FLAG || m.value) {
         if (value) return ses_fail(e, SES_EUSAGE, "--%.*s takes no value", (int)len, word);
         return store(w, &m, from, m.value, e);
     }
@@ -166,7 +166,7 @@ static bool parse_letters(words *w, char ***at, ses_err *e)
         match m = find_letter(w->group, w->n_groups, *c);
         char from[3] = { '-', *c, 0 };
         if (!m.args) return ses_fail(e, SES_EUSAGE, "unknown option '%s'", from);
-        if (m.opt.type == SES_OPT_FLAG) {
+        if (m.opt.type == SES_OPT_IS_FLAG) {
             if (!store(w, &m, from, NULL, e)) return false;
             continue;
         }
@@ -221,7 +221,7 @@ static bool set_stored(const ses_opt *o, void *args, const ses_json *v, ses_err 
     char from[64];
     snprintf(from, sizeof from, "stored option %s", o->name);
     const char *text = ses_json_string(v, NULL);
-    if (o->type == SES_OPT_LIST && !text) {
+    if (o->type == SES_OPT_IS_LIST && !text) {
         for (size_t i = 0; ok && ses_json_type_of(v) == SES_JSON_ARRAY && i < ses_json_len(v); i++) {
             text = ses_json_string(ses_json_at(v, i), NULL);
             ok = text && ses_opt_set(o, args, from, text, e);
@@ -229,7 +229,7 @@ static bool set_stored(const ses_opt *o, void *args, const ses_json *v, ses_err 
     } else if (text) {
         ok = ses_opt_set(o, args, from, text, e);
     } else if (ses_json_type_of(v) != SES_JSON_NULL) {
-        ses_json_writer *w = o->type == SES_OPT_TEXT ? NULL : ses_json_writer_new(0, e);
+        ses_json_writer *w = o->type == SES_OPT_IS_TEXT ? NULL : ses_json_writer_new(0, e);
         if (w) ses_json_put_value(w, v);
         text = w ? ses_json_writer_text(w, NULL, e) : NULL;
         ok = text && ses_opt_set(o, args, from, text, e);
@@ -262,9 +262,9 @@ static bool is_missing(const ses_opt *o, const void *args)
 {
     const void *at = (const char *)args + o->offset;
     switch (o->type) {
-    case SES_OPT_TEXT: return !*(const char *const *)at;
-    case SES_OPT_CHOICE: return *(const int *)at < 0;
-    case SES_OPT_LIST: return !((const ses_opt_list *)at)->n;
+    case SES_OPT_IS_TEXT: return !*(const char *const *)at;
+    case SES_OPT_IS_CHOICE: return *(const int *)at < 0;
+    case SES_OPT_IS_LIST: return !((const ses_opt_list *)at)->n;
     default: return false;
     }
 }

@@ -12,18 +12,18 @@ static void put_value(const ses_opt *o, const void *at, ses_json_writer *w)
     const char *word;
     size_t len;
     switch (o->type) {
-    case SES_OPT_FLAG: ses_json_put_bool(w, *(const bool *)at); break;
-    case SES_OPT_TEXT: ses_json_put_string(w, *(const char *const *)at); break;
-    case SES_OPT_INT:
-    case SES_OPT_SIZE: ses_json_put_int(w, *(const int64_t *)at); break;
-    case SES_OPT_REAL: ses_json_put_real(w, *(const double *)at); break;
-    case SES_OPT_CHOICE:
+    case SES_OPT_IS_FLAG: ses_json_put_bool(w, *(const bool *)at); break;
+    case SES_OPT_IS_TEXT: ses_json_put_string(w, *(const char *const *)at); break;
+    case SES_OPT_IS_INT:
+    case SES_OPT_IS_SIZE: ses_json_put_int(w, *(const int64_t *)at); break;
+    case SES_OPT_IS_REAL: ses_json_put_real(w, *(const double *)at); break;
+    case SES_OPT_IS_CHOICE:
         if (*(const int *)at >= 0 && ses_list_at(o->choices, (size_t)(*(const int *)at), &word, &len))
             ses_json_put_stringn(w, word, len);
         else
             ses_json_put_null(w);
         break;
-    case SES_OPT_LIST:
+    case SES_OPT_IS_LIST:
         ses_json_begin_array(w);
         for (size_t i = 0; i < ((const ses_opt_list *)at)->n; i++)
             ses_json_put_string(w, ((const ses_opt_list *)at)->item[i]);
@@ -103,7 +103,7 @@ static value default_of(const ses_opt *o)
     ses_opt copy = *o;
     value v = { 0 };
     copy.offset = copy.was_set = 0; /* v is the whole struct */
-    if (o->type == SES_OPT_CHOICE) v.choice = -1;
+    if (o->type == SES_OPT_IS_CHOICE) v.choice = -1;
     if (o->def) ses_opt_set(&copy, &v, o->name, o->def, NULL);
     return v;
 }
@@ -135,23 +135,23 @@ void ses_options_put_command_line(const ses_opt *opt, size_t n, const void *args
         size_t len;
         if (o->of_call) continue;
         switch (o->type) {
-        case SES_OPT_FLAG:
+        case SES_OPT_IS_FLAG:
             if (*(const bool *)at) ses_buf_appendf(out, " --%s", o->name);
             break;
-        case SES_OPT_TEXT: put_text(out, o, *(const char *const *)at, def.text); break;
-        case SES_OPT_INT:
-        case SES_OPT_SIZE:
+        case SES_OPT_IS_TEXT: put_text(out, o, *(const char *const *)at, def.text); break;
+        case SES_OPT_IS_INT:
+        case SES_OPT_IS_SIZE:
             if (*(const int64_t *)at != def.n) put_int(out, o, *(const int64_t *)at);
             break;
-        case SES_OPT_REAL:
+        case SES_OPT_IS_REAL:
             if (*(const double *)at != def.x) put_real(out, o, *(const double *)at);
             break;
-        case SES_OPT_CHOICE:
+        case SES_OPT_IS_CHOICE:
             if (*(const int *)at != def.choice &&
                 ses_list_at(o->choices, (size_t)(*(const int *)at), &word, &len))
                 put_option(out, o, word, len);
             break;
-        case SES_OPT_LIST:
+        case SES_OPT_IS_LIST:
             if (o->items) put_parts(out, l);
             for (size_t k = 0; !o->items && k < l->n; k++) put_option(out, o, l->item[k], strlen(l->item[k]));
             break;

@@ -4,22 +4,13 @@
 
 #include "cli/command.h"
 
-#define SES_OPT_EPOCHS(struct_, field, help_)                                                      \
-    {                                                                                              \
-        .name = "epochs", .letter = 'e', .type = SES_OPT_REAL, .offset = offsetof(struct_, field), \
-        .def = "3", .min = 0, .max = 1e6, .help = help_                                            \
-    }
+#define SES_OPT_EPOCHS(struct_, field, help_) \
+    SES_OPT_REAL(struct_, field, "epochs", "3", 0, 1e6, help_, .letter = 'e')
 
-#define SES_OPT_LR(struct_, field, help_)                                                      \
-    {                                                                                          \
-        .name = "lr", .letter = 'l', .type = SES_OPT_REAL, .offset = offsetof(struct_, field), \
-        .def = "1e-4", .min = 0, .max = 100, .help = help_                                     \
-    }
+#define SES_OPT_LR(struct_, field, help_) \
+    SES_OPT_REAL(struct_, field, "lr", "1e-4", 0, 100, help_, .letter = 'l')
 
-#define SES_OPT_JOBS(struct_, field, max_, help_)                                                      \
-    {                                                                                                  \
-        .name = "jobs", .type = SES_OPT_INT, .offset = offsetof(struct_, field), .def = "1", .min = 1, \
-        .max = max_, .of_call = true, .help = help_                                                    \
-    }
+#define SES_OPT_JOBS(struct_, field, max_, help_) \
+    SES_OPT_INT(struct_, field, "jobs", "1", 1, max_, help_, .of_call = true)
 
 #endif

@@ -37,13 +37,11 @@ bool ses_text_decode(ses_text_decoder *d, const unsigned char *p, size_t n, bool
     "16be"
 
 /* The option --encoding; field: an int. */
-#define SES_OPT_ENCODING(struct_, field)                                                                  \
-    {                                                                                                     \
-        .name = "encoding", .type = SES_OPT_CHOICE, .offset = offsetof(struct_, field), .def = "utf-8",   \
-        .value = "NAME", .choices = SES_TEXT_ENCODINGS,                                                   \
-        .help = "encoding of the texts in files and standard input: utf-8, utf-8-replace (invalid bytes " \
-                "become U+FFFD), latin1, latin9, windows-1250, windows-1251, windows-1252, koi8-r, "      \
-                "utf-16, utf-16le or utf-16be"                                                            \
-    }
+#define SES_OPT_ENCODING(struct_, field)                                                                     \
+    SES_OPT_CHOICE(struct_, field, "encoding", "utf-8", SES_TEXT_ENCODINGS,                                  \
+                   "encoding of the texts in files and standard input: utf-8, utf-8-replace (invalid bytes " \
+                   "become U+FFFD), latin1, latin9, windows-1250, windows-1251, windows-1252, koi8-r, "      \
+                   "utf-16, utf-16le or utf-16be",                                                           \
+                   .value = "NAME")
 
 #endif

@@ -212,10 +212,11 @@ static bool fits(const ses_opt *o, const ses_json *v)
     double x;
     bool flag;
     switch (o->type) {
-    case SES_OPT_FLAG: return ses_json_bool(v, &flag);
-    case SES_OPT_INT: return s.p ? o->zero_word && ses_equal(s.p, s.n, o->zero_word) : ses_body_whole(v, &i);
-    case SES_OPT_REAL: return ses_json_real(v, &x);
-    case SES_OPT_CHOICE: return s.p || ses_json_bool(v, &flag);
+    case SES_OPT_IS_FLAG: return ses_json_bool(v, &flag);
+    case SES_OPT_IS_INT:
+        return s.p ? o->zero_word && ses_equal(s.p, s.n, o->zero_word) : ses_body_whole(v, &i);
+    case SES_OPT_IS_REAL: return ses_json_real(v, &x);
+    case SES_OPT_IS_CHOICE: return s.p || ses_json_bool(v, &flag);
     default: return true;
     }
 }
@@ -223,16 +224,16 @@ static bool fits(const ses_opt *o, const ses_json *v)
 static const char *type_of(const ses_opt *o)
 {
     switch (o->type) {
-    case SES_OPT_FLAG: return "true or false";
-    case SES_OPT_INT: return "an integer";
-    case SES_OPT_REAL: return "a number";
+    case SES_OPT_IS_FLAG: return "true or false";
+    case SES_OPT_IS_INT: return "an integer";
+    case SES_OPT_IS_REAL: return "a number";
     default: return "a text";
     }
 }
 
 static bool check_type(ses_job *j, const ses_opt *o, const char *name, const ses_json *v)
 {
-    bool word = o->type == SES_OPT_INT && o->zero_word;
+    bool word = o->type == SES_OPT_IS_INT && o->zero_word;
     return fits(o, v) ||
            ses_api_fail(&j->error, SES_API_VALIDATION, "parameters",
                         "parameter \"%s\" must be %s%s%s%s, not %s", ses_quoted_of(name, strlen(name)).s,
@@ -244,7 +245,7 @@ static bool check_type(ses_job *j, const ses_opt *o, const char *name, const ses
 static bool check_value(ses_job *j, const ses_task *t, const ses_opt *o, const char *name, const char *value)
 {
     ses_err e = { 0 };
-    if (o->type == SES_OPT_LIST || o->type == SES_OPT_TEXT) return true;
+    if (o->type == SES_OPT_IS_LIST || o->type == SES_OPT_IS_TEXT) return true;
     void *scratch = ses_job_alloc(j, 1, t->args_size);
     return scratch && (ses_opt_set(o, scratch, name, value, &e) ||
                        ses_api_fail_with(&j->error, SES_API_VALIDATION, "parameters", &e));

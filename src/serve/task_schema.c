@@ -27,7 +27,7 @@ static void put_nulls_only(ses_json_writer *json)
 
 static void put_number(ses_json_writer *json, const ses_opt *o)
 {
-    bool whole = o->type == SES_OPT_INT, any = o->min == 0 && o->max == 0;
+    bool whole = o->type == SES_OPT_IS_INT, any = o->min == 0 && o->max == 0;
     ses_json_begin_object(json);
     ses_json_member_string(json, "type", whole ? "integer" : "number");
     if (!any || whole) {
@@ -64,15 +64,15 @@ static void put_option(ses_json_writer *json, const ses_opt *o)
     ses_json_member_string(json, "description", o->help);
     ses_json_member_array(json, "anyOf");
     put_null(json);
-    if (o->type == SES_OPT_FLAG) {
+    if (o->type == SES_OPT_IS_FLAG) {
         ses_json_begin_object(json);
         ses_json_member_string(json, "type", "boolean");
         ses_json_end_object(json);
-    } else if (o->type == SES_OPT_CHOICE) {
+    } else if (o->type == SES_OPT_IS_CHOICE) {
         put_words(json, o->choices);
     } else {
         put_number(json, o);
-        if (o->type == SES_OPT_INT && o->zero_word) put_words(json, o->zero_word);
+        if (o->type == SES_OPT_IS_INT && o->zero_word) put_words(json, o->zero_word);
     }
     ses_json_end_array(json);
     ses_json_end_object(json);
@@ -82,8 +82,8 @@ static bool is_listed(const ses_opt *o, const char *only)
 {
     const char *word;
     size_t n;
-    bool simple = o->type == SES_OPT_FLAG || o->type == SES_OPT_INT || o->type == SES_OPT_REAL ||
-                  o->type == SES_OPT_CHOICE;
+    bool simple = o->type == SES_OPT_IS_FLAG || o->type == SES_OPT_IS_INT || o->type == SES_OPT_IS_REAL ||
+                  o->type == SES_OPT_IS_CHOICE;
     if (!simple || !only) return simple;
     for (size_t i = 0; ses_list_at(only, i, &word, &n); i++)
         if (ses_equal(word, n, o->name)) return true;

@@ -1,24 +1,15 @@
 /* Option table of the tasks that generate text; names as in transformers' generate(). */
 #include "generation_task.h"
 
-#define AT(field) .offset = offsetof(ses_generation_args, field)
 #define WAS_SET(i) .was_set = offsetof(ses_generation_args, was_set) + (i)
-#define COUNT(i, name_, field, min_, max_, help_)                                                            \
-    [i] = {                                                                                                  \
-        .name = name_, .type = SES_OPT_INT, AT(o.field), WAS_SET(i), .min = min_, .max = max_, .help = help_ \
-    }
+#define COUNT(i, name_, field, min_, max_, help_) \
+    [i] = SES_OPT_INT(ses_generation_args, o.field, name_, NULL, min_, max_, help_, WAS_SET(i))
 #define NUMBER(i, name_, field, min_, max_, help_) \
-    [i] = { .name = name_,                         \
-            .type = SES_OPT_REAL,                  \
-            AT(o.field),                           \
-            WAS_SET(i),                            \
-            .min = min_,                           \
-            .max = max_,                           \
-            .help = help_ }
+    [i] = SES_OPT_REAL(ses_generation_args, o.field, name_, NULL, min_, max_, help_, WAS_SET(i))
 #define LIST(i, name_, field, value_, help_) \
-    [i] = { .name = name_, .type = SES_OPT_LIST, AT(field), .value = value_, .help = help_ }
+    [i] = SES_OPT_LIST(ses_generation_args, field, name_, value_, help_)
 #define TEXT(i, name_, field, value_, help_) \
-    [i] = { .name = name_, .type = SES_OPT_TEXT, AT(field), .value = value_, .help = help_ }
+    [i] = SES_OPT_TEXT(ses_generation_args, field, name_, value_, help_)
 
 const ses_opt ses_generation_opt[SES_GENERATION_OPTION_COUNT] = {
     COUNT(SES_GEN_MAX_NEW_TOKENS, "max-new-tokens", max_new_tokens, 1, 1e9,
@@ -37,32 +28,19 @@ const ses_opt ses_generation_opt[SES_GENERATION_OPTION_COUNT] = {
            "beams: above 0 favors long texts, below 0 short ones"),
     NUMBER(SES_GEN_DIVERSITY_PENALTY, "diversity-penalty", diversity_penalty, 0, 1e6,
            "penalty for tokens chosen by earlier groups"),
-    [SES_GEN_EARLY_STOPPING] = { .name = "early-stopping",
-                                 .type = SES_OPT_CHOICE,
-                                 AT(o.early_stopping),
-                                 WAS_SET(SES_GEN_EARLY_STOPPING),
-                                 .choices = "false|true|never",
-                                 .implicit_value = "true",
-                                 .def = "false",
-                                 .help = "stop beams at num_beams texts (true), when improvement is unlikely "
-                                         "(false) or impossible (never)" },
-    [SES_GEN_DO_SAMPLE] = { .name = "do-sample",
-                            .type = SES_OPT_CHOICE,
-                            AT(do_sample),
-                            .choices = "false|true",
-                            .implicit_value = "true",
-                            .help = "sample tokens; default: take the most likely one" },
+    [SES_GEN_EARLY_STOPPING] =
+        SES_OPT_CHOICE(ses_generation_args, o.early_stopping, "early-stopping", "false", "false|true|never",
+                       "stop beams at num_beams texts (true), when improvement is unlikely "
+                       "(false) or impossible (never)",
+                       WAS_SET(SES_GEN_EARLY_STOPPING), .implicit_value = "true"),
+    [SES_GEN_DO_SAMPLE] =
+        SES_OPT_CHOICE(ses_generation_args, do_sample, "do-sample", NULL, "false|true",
+                       "sample tokens; default: take the most likely one", .implicit_value = "true"),
     NUMBER(SES_GEN_TEMPERATURE, "temperature", temperature, 1e-6, 1e6,
            "sampling temperature, below 1: less random"),
-    [SES_GEN_TOP_K] = { .name = "top-k",
-                        .type = SES_OPT_INT,
-                        AT(o.top_k),
-                        WAS_SET(SES_GEN_TOP_K),
-                        .value = "N|all",
-                        .zero_word = "all",
-                        .min = 1,
-                        .max = 1 << 24,
-                        .help = "sample among the N most likely tokens (default 50, or the folder's)" },
+    [SES_GEN_TOP_K] = SES_OPT_INT(ses_generation_args, o.top_k, "top-k", NULL, 1, 1 << 24,
+                                  "sample among the N most likely tokens (default 50, or the folder's)",
+                                  WAS_SET(SES_GEN_TOP_K), .value = "N|all", .zero_word = "all"),
     NUMBER(SES_GEN_TOP_P, "top-p", top_p, 0, 1,
            "sample among the most likely tokens with this total probability"),
     NUMBER(SES_GEN_MIN_P, "min-p", min_p, 0, 1,
@@ -75,8 +53,12 @@ const ses_opt ses_generation_opt[SES_GENERATION_OPTION_COUNT] = {
            "the same, with a lower cutoff if the entropy is high"),
     NUMBER(SES_GEN_TOP_H, "top-h", top_h, 0, 1,
            "sample among the most likely tokens with this fraction of the entropy"),
-    COUNT(SES_GEN_SEED, "seed", seed, 0, 9e15,
-          "random seed for --do-sample; the default, 0, gives the same text each time"),
+    [SES_GEN_SEED] = { .name = "seed", /* unsigned */
+                       .type = SES_OPT_IS_INT,
+                       .offset = offsetof(ses_generation_args, o.seed),
+                       WAS_SET(SES_GEN_SEED),
+                       .max = 9e15,
+                       .help = "random seed for --do-sample; the default, 0, gives the same text each time" },
     NUMBER(SES_GEN_REPETITION_PENALTY, "repetition-penalty", repetition_penalty, 1e-6, 1e6,
            "above 1: tokens of the text become less likely"),
     NUMBER(SES_GEN_ENCODER_REPETITION_PENALTY, "encoder-repetition-penalty", encoder_repetition_penalty, 1e-6,
@@ -95,61 +77,41 @@ const ses_opt ses_generation_opt[SES_GENERATION_OPTION_COUNT] = {
     LIST(SES_GEN_BEGIN_SUPPRESS_TOKENS, "begin-suppress-tokens", begin_suppress, "ID,ID",
          "tokens never to generate first"),
     LIST(SES_GEN_EOS_TOKEN_ID, "eos-token-id", eos, "ID,ID", "tokens that end a text"),
-    [SES_GEN_FORCED_BOS_TOKEN_ID] = { .name = "forced-bos-token-id",
-                                      .type = SES_OPT_INT,
-                                      AT(forced_bos),
-                                      .def = "-1",
-                                      .min = -1,
-                                      .max = 1 << 24,
-                                      .value = "ID",
-                                      .help = "first generated token, after the decoder start token; -1: the "
-                                              "folder's" },
-    [SES_GEN_RETURN_FULL_TEXT] = { .name = "return-full-text",
-                                   .type = SES_OPT_CHOICE,
-                                   AT(full_text),
-                                   .choices = "false|true",
-                                   .implicit_value = "true",
-                                   .help = "text-generation: output the prompt and its continuation (true), "
-                                           "or the continuation only (false)" },
+    [SES_GEN_FORCED_BOS_TOKEN_ID] =
+        SES_OPT_INT(ses_generation_args, forced_bos, "forced-bos-token-id", "-1", -1, 1 << 24,
+                    "first generated token, after the decoder start token; -1: the "
+                    "folder's",
+                    .value = "ID"),
+    [SES_GEN_RETURN_FULL_TEXT] =
+        SES_OPT_CHOICE(ses_generation_args, full_text, "return-full-text", NULL, "false|true",
+                       "text-generation: output the prompt and its continuation (true), "
+                       "or the continuation only (false)",
+                       .implicit_value = "true"),
     TEXT(SES_GEN_PREFIX, "prefix", prefix, "TEXT", "put this before every text"),
     TEXT(SES_GEN_TEMPLATE, "template", template, "FILE",
          "JSON file that makes prompts: instruction, examples, query; see the manual"),
-    [SES_GEN_SHOTS] = { .name = "shots",
-                        .type = SES_OPT_INT,
-                        AT(shots),
-                        .def = "-1",
-                        .min = -1,
-                        .max = 1e6,
-                        .help = "number of examples of --template; -1: all" },
+    [SES_GEN_SHOTS] = SES_OPT_INT(ses_generation_args, shots, "shots", "-1", -1, 1e6,
+                                  "number of examples of --template; -1: all"),
     TEXT(SES_GEN_TASK, "task", task, "NAME",
          "use the settings of this name in config.json's task_specific_params"),
     TEXT(SES_GEN_SRC_LANG, "src-lang", src_lang, "CODE", "language token of the text: en_XX"),
     TEXT(SES_GEN_TGT_LANG, "tgt-lang", tgt_lang, "CODE", "language token to generate first: de_DE"),
-    [SES_GEN_STREAM] = { .name = "stream",
-                         .type = SES_OPT_FLAG,
-                         AT(stream),
-                         .help =
-                             "print texts while they are generated, also if the output is not a terminal" },
-    [SES_GEN_RENORMALIZE_LOGITS] = { .name = "renormalize-logits",
-                                     .type = SES_OPT_CHOICE,
-                                     AT(renormalize),
-                                     .choices = "false|true",
-                                     .implicit_value = "true",
-                                     .help = "renormalize scores after all logits processors" },
-    [SES_GEN_LOGPROBS] = { .name = "logprobs",
-                           .type = SES_OPT_FLAG,
-                           AT(logprobs),
-                           .help = "output the model's log-probability of each generated token: key "
-                                   "\"logprobs\"" },
+    [SES_GEN_STREAM] =
+        SES_OPT_FLAG(ses_generation_args, stream, "stream",
+                     "print texts while they are generated, also if the output is not a terminal"),
+    [SES_GEN_RENORMALIZE_LOGITS] =
+        SES_OPT_CHOICE(ses_generation_args, renormalize, "renormalize-logits", NULL, "false|true",
+                       "renormalize scores after all logits processors", .implicit_value = "true"),
+    [SES_GEN_LOGPROBS] = SES_OPT_FLAG(ses_generation_args, logprobs, "logprobs",
+                                      "output the model's log-probability of each generated token: key "
+                                      "\"logprobs\""),
     LIST(SES_GEN_FORCED_EOS_TOKEN_ID, "forced-eos-token-id", forced_eos, "ID,ID",
          "force one as last token at maximum length"),
     COUNT(SES_GEN_TOP_LOGPROBS, "top-logprobs", top_logprobs, 0, 1000,
           "the same, and the N most likely tokens at each position: key \"top_logprobs\""),
-    [SES_GEN_PROMPT_LOGPROBS] = { .name = "prompt-logprobs",
-                                  .type = SES_OPT_FLAG,
-                                  AT(prompt_logprobs),
-                                  .help = "output the log-probability of each token of the prompt: key "
-                                          "\"prompt_logprobs\"" },
+    [SES_GEN_PROMPT_LOGPROBS] = SES_OPT_FLAG(ses_generation_args, prompt_logprobs, "prompt-logprobs",
+                                             "output the log-probability of each token of the prompt: key "
+                                             "\"prompt_logprobs\""),
 };
 
 const char ses_generation_item_settings[] =

@@ -11,10 +11,10 @@ enum { DEFAULT_NEW_TOKENS = 256 }; /* as in the transformers pipelines */
 
 static size_t value_size(ses_opt_type t)
 {
-    return t == SES_OPT_INT      ? sizeof(int64_t)
-           : t == SES_OPT_REAL   ? sizeof(double)
-           : t == SES_OPT_CHOICE ? sizeof(int)
-                                 : 0;
+    return t == SES_OPT_IS_INT      ? sizeof(int64_t)
+           : t == SES_OPT_IS_REAL   ? sizeof(double)
+           : t == SES_OPT_IS_CHOICE ? sizeof(int)
+                                    : 0;
 }
 
 void ses_generation_settings_apply(const ses_generation_args *a, ses_generate_options *o)

@@ -2,23 +2,14 @@
 #include "scoring_args.h"
 
 static const ses_opt opt[] = {
-    { .name = "pll",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(ses_scoring_args, pll),
-      .was_set = offsetof(ses_scoring_args, pll_set),
-      .def = "token",
-      .choices = "token|word",
-      .help = "masked models: mask the scored token alone, or with it the tokens of its word to the right "
-              "(PLL-word-l2r)" },
-    { .name = "temperature",
-      .type = SES_OPT_REAL,
-      .offset = offsetof(ses_scoring_args, temperature),
-      .was_set = offsetof(ses_scoring_args, temperature_set),
-      .value = "X",
-      .def = "1",
-      .min = 0.01,
-      .max = 100,
-      .help = "likelihood of texts: divide logits by X before the softmax" },
+    SES_OPT_CHOICE(
+        ses_scoring_args, pll, "pll", "token", "token|word",
+        "masked models: mask the scored token alone, or with it the tokens of its word to the right "
+        "(PLL-word-l2r)",
+        .was_set = offsetof(ses_scoring_args, pll_set)),
+    SES_OPT_REAL(ses_scoring_args, temperature, "temperature", "1", 0.01, 100,
+                 "likelihood of texts: divide logits by X before the softmax",
+                 .was_set = offsetof(ses_scoring_args, temperature_set), .value = "X"),
 };
 
 const ses_opt_table ses_scoring_option_table = { opt, SES_LEN(opt) };

@@ -4,43 +4,23 @@
 #include "base/alloc.h"
 
 static const ses_opt opt[] = {
-    { .name = "pooling",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(ses_sentence_args, pooling),
-      .value = "POOLING",
-      .help = "pooling of token vectors: cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, or "
-              "several "
-              "to concatenate, cls,max; default: the folder's, else mean" },
-    { .name = "layer",
-      .type = SES_OPT_INT,
-      .offset = offsetof(ses_sentence_args, layer),
-      .def = "0",
-      .min = -1024,
-      .max = 1024,
-      .help = "layer to pool: 1 is the first, -1 the last, -2 the one before it; 0: the last" },
-    { .name = "normalize",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(ses_sentence_args, normalize),
-      .help = "scale vectors to length 1, whatever the folder specifies" },
-    { .name = "no-normalize",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(ses_sentence_args, no_normalize),
-      .help = "do not scale vectors, whatever the folder specifies" },
-    { .name = "prompt",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(ses_sentence_args, prompt),
-      .value = "TEXT",
-      .help = "put this before each text" },
-    { .name = "prompt-name",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(ses_sentence_args, prompt_name),
-      .value = "NAME",
-      .help = "put the folder's prompt of this name before each text; default: the folder's default prompt" },
-    { .name = "truncation-side",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(ses_sentence_args, truncation_side),
-      .choices = "left|right",
-      .help = "side at which tokens of a text that is too long are left out; default: the tokenizer's" },
+    SES_OPT_TEXT(
+        ses_sentence_args, pooling, "pooling", "POOLING",
+        "pooling of token vectors: cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, or "
+        "several "
+        "to concatenate, cls,max; default: the folder's, else mean"),
+    SES_OPT_INT(ses_sentence_args, layer, "layer", "0", -1024, 1024,
+                "layer to pool: 1 is the first, -1 the last, -2 the one before it; 0: the last"),
+    SES_OPT_FLAG(ses_sentence_args, normalize, "normalize",
+                 "scale vectors to length 1, whatever the folder specifies"),
+    SES_OPT_FLAG(ses_sentence_args, no_normalize, "no-normalize",
+                 "do not scale vectors, whatever the folder specifies"),
+    SES_OPT_TEXT(ses_sentence_args, prompt, "prompt", "TEXT", "put this before each text"),
+    SES_OPT_TEXT(
+        ses_sentence_args, prompt_name, "prompt-name", "NAME",
+        "put the folder's prompt of this name before each text; default: the folder's default prompt"),
+    SES_OPT_CHOICE(ses_sentence_args, truncation_side, "truncation-side", NULL, "left|right",
+                   "side at which tokens of a text that is too long are left out; default: the tokenizer's"),
 };
 
 const ses_opt_table ses_sentence_options_table = { opt, SES_LEN(opt) };

@@ -80,10 +80,8 @@ typedef struct ses_item_schema {
 
 /* --top-k of tasks that return ranked rows. The field is an int64_t; 0: all. */
 #define SES_OPT_TOP_K(struct_, field, def_, help_)                                                 \
-    {                                                                                              \
-        .name = "top-k", .letter = 'k', .type = SES_OPT_INT, .offset = offsetof(struct_, field),   \
-        .value = "N|all", .def = def_, .zero_word = "all", .min = 1, .max = 1 << 24, .help = help_ \
-    }
+    SES_OPT_INT(struct_, field, "top-k", def_, 1, 1 << 24, help_, .letter = 'k', .value = "N|all", \
+                .zero_word = "all")
 
 /* ---- the task ---- */
 

@@ -8,14 +8,11 @@ typedef struct args {
 
 static const ses_opt opt[] = {
     SES_OPT_INCLUDE(args, encoder, ses_sentence_options_table),
-    { .name = "output",
-      .letter = 'o',
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(args, output),
-      .choices = "npy|jsonl|tsv|f32",
-      .help =
-          "output format: NumPy array [texts, numbers], JSON lines, lines of tab-separated numbers, or the "
-          "numbers of the array alone" },
+    SES_OPT_CHOICE(
+        args, output, "output", NULL, "npy|jsonl|tsv|f32",
+        "output format: NumPy array [texts, numbers], JSON lines, lines of tab-separated numbers, or the "
+        "numbers of the array alone",
+        .letter = 'o'),
 };
 
 static const ses_result_schema schema[] = {

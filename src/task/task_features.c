@@ -19,56 +19,31 @@ typedef struct args {
 enum { PIECES_MEAN, PIECES_FIRST, MAX_LAYERS = 64 };
 
 static const ses_opt opt[] = {
-    { .name = "layers",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, layers),
-      .def = "-1",
-      .value = "N,...",
-      .help = "layers and ranges of layers, as 4,9-12: 0 is the embeddings, 1 the first layer, -1 the last" },
-    { .name = "layer",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, layers),
-      .value = "N,...",
-      .help = "the same as --layers" },
-    { .name = "combine",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(args, combine),
-      .def = "mean",
-      .choices = "mean|sum|concat",
-      .help = "combination of several layers" },
-    { .name = "mix",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, mix),
-      .value = "W,...[:GAIN]",
-      .help =
-          "scalar mix (ELMo) instead of --combine: gain times the sum of the layers, weighted by the softmax "
-          "of these numbers, one for each layer" },
-    { .name = "stateful",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, stateful),
-      .help =
-          "recurrent models: a text starts with the state after the text before it, as in ELMo's original "
-          "code. Default: every text starts alone, so that its vectors do not depend on others" },
-    { .name = "pool",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(args, pool),
-      .choices = "cls|last|mean|max|words|tokens",
-      .help = "one vector per text: first token ([CLS]), last token, mean or maximum of all tokens, with "
-              "special tokens; or one per word or per token (default cls; last of models that read from left "
-              "to right, mean of recurrent ones that read both ways)" },
-    { .name = "word-pieces",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(args, pieces),
-      .def = "mean",
-      .choices = "mean|first",
-      .help = "vector of a word: mean of its tokens, or its first token" },
-    { .name = "output",
-      .letter = 'o',
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(args, output),
-      .choices = "npy|jsonl|tsv|f32",
-      .help = "output format: NumPy array [vectors, numbers], one JSON line per text, one line of "
-              "tab-separated numbers per vector, or the numbers of the array alone" },
+    SES_OPT_TEXT(
+        args, layers, "layers", "N,...",
+        "layers and ranges of layers, as 4,9-12: 0 is the embeddings, 1 the first layer, -1 the last",
+        .def = "-1"),
+    SES_OPT_TEXT(args, layers, "layer", "N,...", "the same as --layers"),
+    SES_OPT_CHOICE(args, combine, "combine", "mean", "mean|sum|concat", "combination of several layers"),
+    SES_OPT_TEXT(
+        args, mix, "mix", "W,...[:GAIN]",
+        "scalar mix (ELMo) instead of --combine: gain times the sum of the layers, weighted by the softmax "
+        "of these numbers, one for each layer"),
+    SES_OPT_FLAG(
+        args, stateful, "stateful",
+        "recurrent models: a text starts with the state after the text before it, as in ELMo's original "
+        "code. Default: every text starts alone, so that its vectors do not depend on others"),
+    SES_OPT_CHOICE(
+        args, pool, "pool", NULL, "cls|last|mean|max|words|tokens",
+        "one vector per text: first token ([CLS]), last token, mean or maximum of all tokens, with "
+        "special tokens; or one per word or per token (default cls; last of models that read from left "
+        "to right, mean of recurrent ones that read both ways)"),
+    SES_OPT_CHOICE(args, pieces, "word-pieces", "mean", "mean|first",
+                   "vector of a word: mean of its tokens, or its first token"),
+    SES_OPT_CHOICE(args, output, "output", NULL, "npy|jsonl|tsv|f32",
+                   "output format: NumPy array [vectors, numbers], one JSON line per text, one line of "
+                   "tab-separated numbers per vector, or the numbers of the array alone",
+                   .letter = 'o'),
 };
 
 typedef struct task_state {

@@ -6,11 +6,8 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "text-pair",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, pair),
-      .value = "TEXT",
-      .help = "second text, for all pairs; default: arguments are read in pairs" },
+    SES_OPT_TEXT(args, pair, "text-pair", "TEXT",
+                 "second text, for all pairs; default: arguments are read in pairs"),
 };
 
 static const ses_result_schema schema = { SES_FORM_ROWS,

@@ -8,10 +8,7 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "per-token",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, per_token),
-      .help = "compare log-probabilities per token, independent of length" },
+    SES_OPT_FLAG(args, per_token, "per-token", "compare log-probabilities per token, independent of length"),
     SES_OPT_INCLUDE(args, scoring, ses_scoring_option_table),
 };
 

@@ -11,15 +11,10 @@ typedef struct args {
 
 static const ses_opt opt[] = {
     SES_OPT_TOP_K(args, top_k, "all", "number of texts, best first"),
-    { .name = "raw-scores",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, raw),
-      .help = "output logits; default: apply the activation named in the model folder, otherwise a "
-              "sigmoid" },
-    { .name = "return-text",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, text),
-      .help = "with --json: include the texts" },
+    SES_OPT_FLAG(args, raw, "raw-scores",
+                 "output logits; default: apply the activation named in the model folder, otherwise a "
+                 "sigmoid"),
+    SES_OPT_FLAG(args, text, "return-text", "with --json: include the texts"),
 };
 
 static const ses_result_schema plain = { SES_FORM_ROWS,

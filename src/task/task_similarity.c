@@ -11,11 +11,9 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "similarity-fn-name",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(args, measure),
-      .choices = "cosine|dot|euclidean|manhattan",
-      .help = "similarity function; distances are negative. Default: the one the folder names, else cosine" },
+    SES_OPT_CHOICE(
+        args, measure, "similarity-fn-name", NULL, "cosine|dot|euclidean|manhattan",
+        "similarity function; distances are negative. Default: the one the folder names, else cosine"),
     SES_OPT_INCLUDE(args, encoder, ses_sentence_options_table),
 };
 

@@ -19,45 +19,23 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "top-k",
-      .letter = 'k',
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, top_k),
-      .was_set = offsetof(args, has_top_k),
-      .value = "N|all",
-      .def = "1",
-      .zero_word = "all",
-      .min = 1,
-      .max = 1 << 24,
-      .help = "number of labels, best first; default: 1, of a multi-label model all with a score above 0.5" },
-    { .name = "function-to-apply",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(args, function),
-      .choices = "sigmoid|softmax|none",
-      .help = "score function; default: softmax, sigmoid (one label, multi-label) or none (regression), by "
-              "config.json" },
-    { .name = "text-pair",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, pair),
-      .value = "TEXT",
-      .help = "second text, for all pairs" },
-    { .name = "labels",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, labels),
-      .value = "LABEL=NAME,...",
-      .help = "names of labels, by name or number: 0=negative,1=positive; default: config.json" },
-    { .name = "image-vectors",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, image_vectors),
-      .value = "FILE",
-      .help = "MMBT: a .npy file with a row for each text: the vectors of its image, "
-              "side by side" },
-    { .name = "exit",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, exit),
-      .value = "RULE",
-      .help = "a model trained with --exits: texts leave early, at an entropy below T of 0 to 1 (entropy:T), "
-              "when the label stayed the same N times (patience:N) or after N layers (layer:N)" },
+    SES_OPT_INT(args, top_k, "top-k", "1", 1, 1 << 24,
+                "number of labels, best first; default: 1, of a multi-label model all with a score above 0.5",
+                .letter = 'k', .was_set = offsetof(args, has_top_k), .value = "N|all", .zero_word = "all"),
+    SES_OPT_CHOICE(
+        args, function, "function-to-apply", NULL, "sigmoid|softmax|none",
+        "score function; default: softmax, sigmoid (one label, multi-label) or none (regression), by "
+        "config.json"),
+    SES_OPT_TEXT(args, pair, "text-pair", "TEXT", "second text, for all pairs"),
+    SES_OPT_TEXT(args, labels, "labels", "LABEL=NAME,...",
+                 "names of labels, by name or number: 0=negative,1=positive; default: config.json"),
+    SES_OPT_TEXT(args, image_vectors, "image-vectors", "FILE",
+                 "MMBT: a .npy file with a row for each text: the vectors of its image, "
+                 "side by side"),
+    SES_OPT_TEXT(
+        args, exit, "exit", "RULE",
+        "a model trained with --exits: texts leave early, at an entropy below T of 0 to 1 (entropy:T), "
+        "when the label stayed the same N times (patience:N) or after N layers (layer:N)"),
 };
 
 static const ses_result_schema schema = { SES_FORM_ROWS,

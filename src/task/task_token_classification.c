@@ -19,32 +19,16 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "aggregation-strategy",
-      .letter = 'a',
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(args, strategy),
-      .choices = "none|simple|first|average|max",
-      .help = "none: every token; simple: adjacent tokens of one label; first, average, max: each word has "
-              "one label, of its first token, mean scores or highest-scoring token; default: first, with "
-              "--json none" },
-    { .name = "ignore-labels",
-      .type = SES_OPT_LIST,
-      .offset = offsetof(args, ignore),
-      .value = "A,B",
-      .help = "labels to leave out; default: O" },
-    { .name = "stride",
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, stride),
-      .def = "-1",
-      .min = -1,
-      .max = 1 << 24,
-      .help = "tokens shared by adjacent windows of a long text; -1: a quarter of a window" },
-    { .name = "delimiter",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, delimiter),
-      .value = "TEXT",
-      .def = " ",
-      .help = "separator of words given as a list" },
+    SES_OPT_CHOICE(
+        args, strategy, "aggregation-strategy", NULL, "none|simple|first|average|max",
+        "none: every token; simple: adjacent tokens of one label; first, average, max: each word has "
+        "one label, of its first token, mean scores or highest-scoring token; default: first, with "
+        "--json none",
+        .letter = 'a'),
+    SES_OPT_LIST(args, ignore, "ignore-labels", "A,B", "labels to leave out; default: O"),
+    SES_OPT_INT(args, stride, "stride", "-1", -1, 1 << 24,
+                "tokens shared by adjacent windows of a long text; -1: a quarter of a window"),
+    SES_OPT_TEXT(args, delimiter, "delimiter", "TEXT", "separator of words given as a list", .def = " "),
 };
 
 static const ses_result_schema each = { SES_FORM_ROWS,

@@ -11,22 +11,10 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "candidate-labels",
-      .letter = 'c',
-      .type = SES_OPT_LIST,
-      .offset = offsetof(args, labels),
-      .value = "A,B",
-      .help = "candidate labels" },
-    { .name = "hypothesis-template",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, template),
-      .value = "TEXT",
-      .def = "This example is {}.",
-      .help = "hypothesis; {} is replaced by the label" },
-    { .name = "multi-label",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, multi),
-      .help = "score each label independently; default: exactly one applies" },
+    SES_OPT_LIST(args, labels, "candidate-labels", "A,B", "candidate labels", .letter = 'c'),
+    SES_OPT_TEXT(args, template, "hypothesis-template", "TEXT", "hypothesis; {} is replaced by the label",
+                 .def = "This example is {}."),
+    SES_OPT_FLAG(args, multi, "multi-label", "score each label independently; default: exactly one applies"),
 };
 
 static const ses_result_schema schema = {

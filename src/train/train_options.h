@@ -35,29 +35,17 @@ extern const ses_opt_table ses_teacher_option_table;
 extern const ses_opt_table ses_pruning_option_table;
 
 /* Single options. field: a ses_train_args. */
-#define SES_OPT_OUTPUT(struct_, field)                                                   \
-    {                                                                                    \
-        .name = "output", .letter = 'o', .type = SES_OPT_TEXT,                           \
-        .offset = offsetof(struct_, field.run.output), .value = "OUT", .required = true, \
-        .help = "folder of the model, created if absent"                                 \
-    }
-#define SES_OPT_EPOCHS(struct_, field, default_, help_)                                                \
-    {                                                                                                  \
-        .name = "epochs", .letter = 'e', .type = SES_OPT_REAL,                                         \
-        .offset = offsetof(struct_, field.run.epochs), .was_set = offsetof(struct_, field.has_epochs), \
-        .def = default_, .min = 0, .max = 1e6, .help = help_                                           \
-    }
-#define SES_OPT_LR(struct_, field, default_)                                                          \
-    {                                                                                                 \
-        .name = "lr", .letter = 'l', .type = SES_OPT_REAL, .offset = offsetof(struct_, field.run.lr), \
-        .was_set = offsetof(struct_, field.has_lr), .def = default_, .min = 0, .max = 100,            \
-        .help = "peak learning rate"                                                                  \
-    }
-#define SES_OPT_WARMUP(struct_, field, default_)                                              \
-    {                                                                                         \
-        .name = "warmup", .letter = 'w', .type = SES_OPT_REAL,                                \
-        .offset = offsetof(struct_, field.run.warmup), .def = default_, .min = 0, .max = 1e9, \
-        .help = "warmup updates; below 1: fraction of the run"                                \
-    }
+#define SES_OPT_OUTPUT(struct_, field)                                                                 \
+    SES_OPT_TEXT(struct_, field.run.output, "output", "OUT", "folder of the model, created if absent", \
+                 .letter = 'o', .required = true)
+#define SES_OPT_EPOCHS(struct_, field, default_, help_)                                       \
+    SES_OPT_REAL(struct_, field.run.epochs, "epochs", default_, 0, 1e6, help_, .letter = 'e', \
+                 .was_set = offsetof(struct_, field.has_epochs))
+#define SES_OPT_LR(struct_, field, default_)                                                         \
+    SES_OPT_REAL(struct_, field.run.lr, "lr", default_, 0, 100, "peak learning rate", .letter = 'l', \
+                 .was_set = offsetof(struct_, field.has_lr))
+#define SES_OPT_WARMUP(struct_, field, default_)                        \
+    SES_OPT_REAL(struct_, field.run.warmup, "warmup", default_, 0, 1e9, \
+                 "warmup updates; below 1: fraction of the run", .letter = 'w')
 
 #endif

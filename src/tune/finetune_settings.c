@@ -3,105 +3,56 @@
 
 #include "base/alloc.h"
 
-#define AT(field) offsetof(ses_finetune_settings, field)
-
 static const ses_opt opt[] = {
     SES_OPT_TASK(ses_finetune_settings, o.data, true),
-    { .name = "train",
-      .type = SES_OPT_TEXT,
-      .offset = AT(o.train),
-      .value = "FILE",
-      .required = true,
-      .repeats_in = "also",
-      .help =
-          "training data: TSV, CSV, JSON lines; tag: CoNLL columns; answer: SQuAD JSON. Repeated: one "
-          "encoder learns several tasks, and --task, --eval and the options of data and task apply to the "
-          "--train before them" },
-    { .name = "train-size",
-      .type = SES_OPT_INT,
-      .offset = AT(o.train_size),
-      .def = "0",
-      .zero_word = "all",
-      .min = 0,
-      .max = 1e12,
-      .help = "train on N random examples, classes in proportion, drawn by --seed; the examples of a "
-              "smaller N are among them" },
-    { .name = "shots",
-      .type = SES_OPT_INT,
-      .offset = AT(o.shots),
-      .def = "0",
-      .zero_word = "all",
-      .min = 0,
-      .max = 1e12,
-      .help = "instead: N random examples of each class; tag: N sentences with each entity type" },
-    { .name = "eval",
-      .type = SES_OPT_TEXT,
-      .offset = AT(o.eval),
-      .value = "FILE",
-      .help = "evaluation data; they select the best checkpoint" },
-    { .name = "unlabeled",
-      .type = SES_OPT_TEXT,
-      .offset = AT(o.unlabeled),
-      .value = "FILE",
-      .help = "tag: sentences in the format of --train, labels are ignored: Cross-View Training of a BiLSTM, "
-              "labeled and unlabeled batches in turns; classify with --method: texts without labels" },
+    SES_OPT_TEXT(
+        ses_finetune_settings, o.train, "train", "FILE",
+        "training data: TSV, CSV, JSON lines; tag: CoNLL columns; answer: SQuAD JSON. Repeated: one "
+        "encoder learns several tasks, and --task, --eval and the options of data and task apply to the "
+        "--train before them",
+        .required = true, .repeats_in = "also"),
+    SES_OPT_INT(ses_finetune_settings, o.train_size, "train-size", "0", 0, 1e12,
+                "train on N random examples, classes in proportion, drawn by --seed; the examples of a "
+                "smaller N are among them",
+                .zero_word = "all"),
+    SES_OPT_INT(ses_finetune_settings, o.shots, "shots", "0", 0, 1e12,
+                "instead: N random examples of each class; tag: N sentences with each entity type",
+                .zero_word = "all"),
+    SES_OPT_TEXT(ses_finetune_settings, o.eval, "eval", "FILE",
+                 "evaluation data; they select the best checkpoint"),
+    SES_OPT_TEXT(
+        ses_finetune_settings, o.unlabeled, "unlabeled", "FILE",
+        "tag: sentences in the format of --train, labels are ignored: Cross-View Training of a BiLSTM, "
+        "labeled and unlabeled batches in turns; classify with --method: texts without labels"),
     SES_OPT_OUTPUT(ses_finetune_settings, train),
-    { .name = "model",
-      .letter = 'm',
-      .type = SES_OPT_TEXT,
-      .offset = AT(o.model),
-      .value = "DIR",
-      .is_model = true,
-      .help = "pretrained model: folder or name" },
-    { .name = "config",
-      .type = SES_OPT_TEXT,
-      .offset = AT(o.config),
-      .value = "FILE|SIZE",
-      .help = "start from random weights: a config.json or a preset, as bert-mini (see sesame pretrain)" },
-    { .name = "set",
-      .type = SES_OPT_LIST,
-      .offset = AT(set),
-      .value = "KEY=VALUE",
-      .help = "change a value of the model's config, e.g. a dropout rate" },
-    { .name = "tokenizer",
-      .type = SES_OPT_TEXT,
-      .offset = AT(o.tokenizer),
-      .value = "PATH",
-      .is_model = true,
-      .help = "with --config: folder or file of the tokenizer; default: the model's" },
-    { .name = "embed",
-      .type = SES_OPT_TEXT,
-      .offset = AT(o.embed),
-      .value = "KIND,...",
-      .help =
-          "tag: train a BiLSTM-CRF on these embeddings of words instead of a model: static:FILE (vectors), "
-          "transformer:DIR (a frozen encoder; DIR@-2: a layer, DIR@-4..-1+concat, DIR@all+mix: several), "
-          "elmo:DIR, flair:DIR and lm:DIR (frozen language models), word, char and caps (trained); with "
-          "--scheme bioes and --lr 0.002 unless given" },
-    { .name = "encoder",
-      .type = SES_OPT_TEXT,
-      .offset = AT(o.encoder),
-      .value = "NAME",
-      .help =
-          "with --embed, layers of the tagger: bilstm, window (a window of words) or sentence (convolution "
-          "and maximum over the sentence; Collobert et al. 2011); default: bilstm" },
-    { .name = "lm-layer",
-      .type = SES_OPT_INT,
-      .offset = AT(o.lm_layer),
-      .def = "0",
-      .min = 0,
-      .max = 7,
-      .help = "with --embed: the vectors of language models (lm, elmo, flair, transformer) enter after this "
-              "layer of the BiLSTM (TagLM: 1); 0: at the input" },
-    { .name = "method",
-      .type = SES_OPT_TEXT,
-      .offset = AT(method),
-      .value = "NAME",
-      .help =
-          "classify: train this instead of a model: majority, nb (Naive Bayes), nb-svm, logreg (on TF-IDF), "
-          "cbow (mean of word vectors); or train the model from few labels: pet, ipet, adapet, lm-bff, "
-          "setfit, "
-          "self-training (docs/LITTLE_DATA.md)" },
+    SES_OPT_TEXT(ses_finetune_settings, o.model, "model", "DIR", "pretrained model: folder or name",
+                 .letter = 'm', .is_model = true),
+    SES_OPT_TEXT(ses_finetune_settings, o.config, "config", "FILE|SIZE",
+                 "start from random weights: a config.json or a preset, as bert-mini (see sesame pretrain)"),
+    SES_OPT_LIST(ses_finetune_settings, set, "set", "KEY=VALUE",
+                 "change a value of the model's config, e.g. a dropout rate"),
+    SES_OPT_TEXT(ses_finetune_settings, o.tokenizer, "tokenizer", "PATH",
+                 "with --config: folder or file of the tokenizer; default: the model's", .is_model = true),
+    SES_OPT_TEXT(
+        ses_finetune_settings, o.embed, "embed", "KIND,...",
+        "tag: train a BiLSTM-CRF on these embeddings of words instead of a model: static:FILE (vectors), "
+        "transformer:DIR (a frozen encoder; DIR@-2: a layer, DIR@-4..-1+concat, DIR@all+mix: several), "
+        "elmo:DIR, flair:DIR and lm:DIR (frozen language models), word, char and caps (trained); with "
+        "--scheme bioes and --lr 0.002 unless given"),
+    SES_OPT_TEXT(
+        ses_finetune_settings, o.encoder, "encoder", "NAME",
+        "with --embed, layers of the tagger: bilstm, window (a window of words) or sentence (convolution "
+        "and maximum over the sentence; Collobert et al. 2011); default: bilstm"),
+    SES_OPT_INT(
+        ses_finetune_settings, o.lm_layer, "lm-layer", "0", 0, 7,
+        "with --embed: the vectors of language models (lm, elmo, flair, transformer) enter after this "
+        "layer of the BiLSTM (TagLM: 1); 0: at the input"),
+    SES_OPT_TEXT(
+        ses_finetune_settings, method, "method", "NAME",
+        "classify: train this instead of a model: majority, nb (Naive Bayes), nb-svm, logreg (on TF-IDF), "
+        "cbow (mean of word vectors); or train the model from few labels: pet, ipet, adapet, lm-bff, "
+        "setfit, "
+        "self-training (docs/LITTLE_DATA.md)"),
     SES_OPT_INCLUDE(ses_finetune_settings, tune, ses_tune_option_table),
     SES_OPT_INCLUDE(ses_finetune_settings, classifier, ses_classifier_option_table),
     SES_OPT_INCLUDE(ses_finetune_settings, o.data, ses_data_option_table),
@@ -113,73 +64,37 @@ static const ses_opt opt[] = {
     SES_OPT_LR(ses_finetune_settings, train, "5e-5"),
     SES_OPT_WARMUP(ses_finetune_settings, train, "0.1"),
     SES_OPT_INCLUDE(ses_finetune_settings, train, ses_train_options),
-    { .name = "bucket",
-      .type = SES_OPT_INT,
-      .offset = AT(o.bucket),
-      .def = "0",
-      .min = 0,
-      .max = 1 << 20,
-      .help = "sort by length within N batches; 0: off" },
-    { .name = "label-smoothing",
-      .type = SES_OPT_REAL,
-      .offset = AT(o.label_smoothing),
-      .def = "0",
-      .min = 0,
-      .max = 0.99,
-      .help = "label smoothing factor" },
+    SES_OPT_INT(ses_finetune_settings, o.bucket, "bucket", "0", 0, 1 << 20,
+                "sort by length within N batches; 0: off"),
+    SES_OPT_REAL(ses_finetune_settings, o.label_smoothing, "label-smoothing", "0", 0, 0.99,
+                 "label smoothing factor"),
     SES_OPT_INCLUDE(ses_finetune_settings, o.transfer, ses_transfer_option_table),
     SES_OPT_INCLUDE(ses_finetune_settings, o.exits, ses_exit_option_table),
-    { .name = "teacher",
-      .type = SES_OPT_LIST,
-      .offset = AT(teachers),
-      .value = "DIR",
-      .is_model = true,
-      .help = "distill from this model; repeated: from the mean probabilities of several" },
+    SES_OPT_LIST(ses_finetune_settings, teachers, "teacher", "DIR",
+                 "distill from this model; repeated: from the mean probabilities of several",
+                 .is_model = true),
     SES_OPT_INCLUDE(ses_finetune_settings, o.teacher, ses_teacher_option_table),
-    { .name = "qat",
-      .type = SES_OPT_FLAG,
-      .offset = AT(o.quantize_aware),
-      .help = "quantization-aware training: dense layers round as int8 products do, so that 'sesame quantize "
-              "--dtype "
-              "int8' keeps the scores" },
-    { .name = "metric",
-      .type = SES_OPT_TEXT,
-      .offset = AT(o.metric),
-      .value = "NAME",
-      .help = "score that selects the best checkpoint, or loss; default: the task's" },
-    { .name = "last-weights",
-      .type = SES_OPT_FLAG,
-      .offset = AT(o.last_weights),
-      .help = "evaluate once, after training, the weights of the last update: the evaluation data select "
-              "nothing" },
-    { .name = "eval-epochs",
-      .type = SES_OPT_REAL,
-      .offset = AT(o.eval_epochs),
-      .def = "0",
-      .min = 0,
-      .max = 1e6,
-      .help = "epochs between evaluations instead, may be a fraction" },
-    { .name = "patience",
-      .type = SES_OPT_INT,
-      .offset = AT(o.patience),
-      .def = "0",
-      .min = 0,
-      .max = 1e9,
-      .help = "stop after N evaluations without improvement; 0: never" },
+    SES_OPT_FLAG(
+        ses_finetune_settings, o.quantize_aware, "qat",
+        "quantization-aware training: dense layers round as int8 products do, so that 'sesame quantize "
+        "--dtype "
+        "int8' keeps the scores"),
+    SES_OPT_TEXT(ses_finetune_settings, o.metric, "metric", "NAME",
+                 "score that selects the best checkpoint, or loss; default: the task's"),
+    SES_OPT_FLAG(ses_finetune_settings, o.last_weights, "last-weights",
+                 "evaluate once, after training, the weights of the last update: the evaluation data select "
+                 "nothing"),
+    SES_OPT_REAL(ses_finetune_settings, o.eval_epochs, "eval-epochs", "0", 0, 1e6,
+                 "epochs between evaluations instead, may be a fraction"),
+    SES_OPT_INT(ses_finetune_settings, o.patience, "patience", "0", 0, 1e9,
+                "stop after N evaluations without improvement; 0: never"),
     SES_OPT_INCLUDE(ses_finetune_settings, bootstrap, ses_bootstrap_option_table),
-    { .name = "mix-alpha",
-      .type = SES_OPT_REAL,
-      .offset = AT(o.mix_alpha),
-      .def = "1",
-      .min = 0,
-      .max = 1,
-      .help = "several --train: batches are drawn in proportion to (training examples)^A; 0: equally often" },
-    { .name = "also",
-      .type = SES_OPT_LIST,
-      .offset = AT(also),
-      .value = "WORD",
-      .items = &ses_further_set_table,
-      .help = "the second --train and what follows it, as run.json stores it: names and values in turn" },
+    SES_OPT_REAL(
+        ses_finetune_settings, o.mix_alpha, "mix-alpha", "1", 0, 1,
+        "several --train: batches are drawn in proportion to (training examples)^A; 0: equally often"),
+    SES_OPT_LIST(ses_finetune_settings, also, "also", "WORD",
+                 "the second --train and what follows it, as run.json stores it: names and values in turn",
+                 .items = &ses_further_set_table),
 };
 const ses_opt_table ses_finetune_setting_table = { opt, SES_LEN(opt) };
 

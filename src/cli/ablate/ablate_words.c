@@ -77,7 +77,7 @@ static bool check_file(const ses_opt *o, const char *value, ses_err *e)
 {
     char *path = ses_strdup(value, e), *colon = path ? strrchr(path, ':') : NULL;
     bool ok = path && ses_path_exists(path);
-    if (path && !ok && colon && o->type == SES_OPT_LIST) *colon = 0, ok = ses_path_exists(path);
+    if (path && !ok && colon && o->type == SES_OPT_IS_LIST) *colon = 0, ok = ses_path_exists(path);
     if (path && !ok) ses_fail(e, SES_EIO, "\"%s\": %s: no such file", o->name, path);
     ses_free(path);
     return ok;
@@ -88,7 +88,7 @@ static bool add_value(ses_ablate *s, ses_ablate_words *w, const ses_opt *o, cons
 {
     const char *text = ses_ablate_text(s, v, e);
     if (!text) return ses_wrap(e, "\"%s\"", key);
-    if (o->type == SES_OPT_FLAG) { /* "true" and "false" of --set */
+    if (o->type == SES_OPT_IS_FLAG) { /* "true" and "false" of --set */
         bool on = !strcmp(text, "true");
         if (!on && strcmp(text, "false") != 0)
             return ses_fail(e, SES_EFORMAT, "\"%s\" is a flag: expected true or false", key);
@@ -118,7 +118,7 @@ static bool is_replaced(const ses_ablate_layer *layer, size_t i, size_t n, const
 {
     for (size_t k = i + 1; k < n; k++) {
         const ses_json *v = ses_json_get(layer[k].object, key);
-        if (v && (o->type != SES_OPT_LIST || ses_json_type_of(v) == SES_JSON_NULL)) return true;
+        if (v && (o->type != SES_OPT_IS_LIST || ses_json_type_of(v) == SES_JSON_NULL)) return true;
     }
     return false;
 }
@@ -147,7 +147,7 @@ static bool check_models(const ses_command *c, const void *args, ses_err *e)
 {
     const ses_opt *o;
     for (ses_opt_iter it = ses_opt_begin(c->opt, c->n_opt); (o = ses_opt_next(&it));) {
-        const char *path = o->is_model && o->type == SES_OPT_TEXT
+        const char *path = o->is_model && o->type == SES_OPT_IS_TEXT
                                ? *(const char *const *)((const char *)args + o->offset)
                                : NULL;
         if (path && !ses_path_exists(path))

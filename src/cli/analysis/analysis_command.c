@@ -65,7 +65,7 @@ static bool check_texts(const ses_call *c, const ses_analysis *x, ses_err *e)
     for (int i = 0; x->text_operand && i < c->n_operands; i++)
         if (!check_text("", i ? "a choice" : "the text", c->operands[i], e)) return false;
     for (ses_opt_iter it = ses_opt_begin(x->opt, x->n_opt); (o = ses_opt_next(&it));) {
-        if (o->type != SES_OPT_TEXT || o->is_path || o->is_model) continue;
+        if (o->type != SES_OPT_IS_TEXT || o->is_path || o->is_model) continue;
         const char *const *value = (const void *)((const char *)c->task_args + o->offset);
         if (!check_text("--", o->name, *value, e)) return false;
     }

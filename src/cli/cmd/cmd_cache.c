@@ -20,23 +20,10 @@ typedef struct args {
 
 static const ses_opt opt[] = {
     SES_OPT_JSON(args, json),
-    { .name = "yes",
-      .letter = 'y',
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, yes),
-      .help = "rm, prune: do not ask" },
-    { .name = "dry-run",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, dry_run),
-      .help = "rm, prune: list what would be removed" },
-    { .name = "older-than",
-      .type = SES_OPT_REAL,
-      .offset = offsetof(args, hours),
-      .value = "HOURS",
-      .def = "24",
-      .min = 0,
-      .max = 1e6,
-      .help = "prune: minimum age of unused files" },
+    SES_OPT_FLAG(args, yes, "yes", "rm, prune: do not ask", .letter = 'y'),
+    SES_OPT_FLAG(args, dry_run, "dry-run", "rm, prune: list what would be removed"),
+    SES_OPT_REAL(args, hours, "older-than", "24", 0, 1e6, "prune: minimum age of unused files",
+                 .value = "HOURS"),
 };
 
 static const char *const states[] = { "complete", "incomplete", "damaged" };

@@ -43,7 +43,7 @@ static void put_operand_words(const ses_command *c)
         put_words(c->operand_words);
 }
 
-static bool takes_file(const ses_opt *o) { return o->type == SES_OPT_TEXT || o->type == SES_OPT_LIST; }
+static bool takes_file(const ses_opt *o) { return o->type == SES_OPT_IS_TEXT || o->type == SES_OPT_IS_LIST; }
 
 /* The list of words for an option's value (cli/completion_words.h); NULL: none. */
 static const char *word_list(const ses_opt *o) { return o->is_model ? "models" : o->completion; }
@@ -72,7 +72,7 @@ static void bash_word(const ses_command *c, const ses_opt *o)
 
 static void bash_value(const ses_command *c, const ses_opt *o)
 {
-    if (o->type == SES_OPT_FLAG) return;
+    if (o->type == SES_OPT_IS_FLAG) return;
     printf("    %s:--%s", c ? c->name : "", o->name);
     if (o->letter) printf(" | %s:-%c", c ? c->name : "", o->letter);
     fputs(") ", stdout);
@@ -144,17 +144,17 @@ static void bash(void)
 static void zsh_option(const ses_command *c, const ses_opt *o)
 {
     (void)c;
-    const char *many = o->type == SES_OPT_LIST ? "*" : "";
+    const char *many = o->type == SES_OPT_IS_LIST ? "*" : "";
     for (int form = 0; form < 2; form++) { /* the long name, then the letter */
         if (form && !o->letter) continue;
         if (form)
             printf(" \\\n            '%s-%c", many, o->letter);
         else
-            printf(" \\\n            '%s--%s%s", many, o->name, o->type == SES_OPT_FLAG ? "" : "=");
+            printf(" \\\n            '%s--%s%s", many, o->name, o->type == SES_OPT_IS_FLAG ? "" : "=");
         putchar('[');
         put_quoted(o->help, "[]:\\");
         putchar(']');
-        if (o->type != SES_OPT_FLAG) {
+        if (o->type != SES_OPT_IS_FLAG) {
             putchar(':');
             put_quoted(o->choices ? o->name : ses_opt_value_name(o), ":\\");
             putchar(':');
@@ -241,7 +241,7 @@ static void fish_option(const ses_command *c, const ses_opt *o)
         putchar('\'');
     } else if (word_list(o)) {
         printf(" %s '(sesame completion %s)'", o->is_model ? "-rFa" : "-xa", word_list(o));
-    } else if (o->type != SES_OPT_FLAG) {
+    } else if (o->type != SES_OPT_IS_FLAG) {
         fputs(takes_file(o) ? " -rF" : " -x", stdout);
     }
     fputs(" -d '", stdout);

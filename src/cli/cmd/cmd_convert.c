@@ -39,54 +39,33 @@ typedef struct args {
 static const ses_dtype dtypes[] = { SES_F32, SES_F16, SES_BF16, SES_I8 };
 
 static const ses_opt opt[] = {
-    { .name = "dtype",
-      .letter = 'd',
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(args, dtype),
-      .choices = "f32|f16|bf16|int8",
-      .help = "weight type; default: unchanged, of an int8 model and of a mean of several types f32; int8 "
-              "applies to dense weights (see quantize)" },
-    { .name = "shard-size",
-      .type = SES_OPT_SIZE,
-      .offset = offsetof(args, shard),
-      .def = "0",
-      .help = "maximum size of a weight file; 0: one file" },
-    { .name = "merge-adapter",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, adapter),
-      .value = "DIR",
-      .is_model = true,
-      .help = "merge this LoRA adapter into the weights; an adapter folder as DIR is always merged" },
-    { .name = "keep-adapter",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, keep),
-      .help =
-          "DIR is an adapter and OUT becomes one: weights in --dtype, the base model as \"../NAME\" if it "
-          "is next to OUT, the tokenizer only if it differs from that of the base model" },
-    { .name = "average",
-      .type = SES_OPT_LIST,
-      .offset = offsetof(args, average),
-      .value = "DIR2",
-      .is_model = true,
-      .help =
-          "write the mean of the weights of DIR and of this model of the same architecture, such as another "
-          "checkpoint of the run or a run with another seed from the same start (a model soup)" },
-    { .name = "class",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, class_name),
-      .value = "NAME",
-      .help = "model class, such as BertModel; default: the class in config.json. ElectraForMaskedLM is the "
-              "generator in a TensorFlow checkpoint of ELECTRA" },
-    { .name = "exit-rule",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, exit_rule),
-      .value = "RULE",
-      .help = "a model with exits: the rule of predictions that name none, as --exit of eval has it; never: "
-              "all layers" },
-    { .name = "overwrite",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, overwrite),
-      .help = "replace a model in OUT" },
+    SES_OPT_CHOICE(
+        args, dtype, "dtype", NULL, "f32|f16|bf16|int8",
+        "weight type; default: unchanged, of an int8 model and of a mean of several types f32; int8 "
+        "applies to dense weights (see quantize)",
+        .letter = 'd'),
+    SES_OPT_SIZE(args, shard, "shard-size", "0", 0, 0, "maximum size of a weight file; 0: one file"),
+    SES_OPT_TEXT(args, adapter, "merge-adapter", "DIR",
+                 "merge this LoRA adapter into the weights; an adapter folder as DIR is always merged",
+                 .is_model = true),
+    SES_OPT_FLAG(
+        args, keep, "keep-adapter",
+        "DIR is an adapter and OUT becomes one: weights in --dtype, the base model as \"../NAME\" if it "
+        "is next to OUT, the tokenizer only if it differs from that of the base model"),
+    SES_OPT_LIST(
+        args, average, "average", "DIR2",
+        "write the mean of the weights of DIR and of this model of the same architecture, such as another "
+        "checkpoint of the run or a run with another seed from the same start (a model soup)",
+        .is_model = true),
+    SES_OPT_TEXT(
+        args, class_name, "class", "NAME",
+        "model class, such as BertModel; default: the class in config.json. ElectraForMaskedLM is the "
+        "generator in a TensorFlow checkpoint of ELECTRA"),
+    SES_OPT_TEXT(
+        args, exit_rule, "exit-rule", "RULE",
+        "a model with exits: the rule of predictions that name none, as --exit of eval has it; never: "
+        "all layers"),
+    SES_OPT_FLAG(args, overwrite, "overwrite", "replace a model in OUT"),
     SES_OPT_STRICT(args, strict),
     SES_OPT_JSON(args, json),
 };

@@ -21,15 +21,8 @@ typedef struct args {
 static const ses_opt opt[] = {
     SES_OPT_TASK(args, data, false),
     SES_OPT_INCLUDE(args, data, ses_data_option_table),
-    { .name = "show",
-      .letter = 'n',
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, show),
-      .def = "3",
-      .min = 0,
-      .max = 1000000,
-      .help = "number of examples to show" },
-    { .name = "list", .type = SES_OPT_FLAG, .offset = offsetof(args, list), .help = "list the benchmarks" },
+    SES_OPT_INT(args, show, "show", "3", 0, 1000000, "number of examples to show", .letter = 'n'),
+    SES_OPT_FLAG(args, list, "list", "list the benchmarks"),
     SES_OPT_JSON(args, json),
 };
 

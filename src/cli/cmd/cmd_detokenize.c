@@ -16,19 +16,10 @@ typedef struct args {
 static const ses_opt opt[] = {
     SES_OPT_TOKENIZER(args, model),
     SES_OPT_TEXT_FILES(args, files),
-    { .name = "keep-special",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, keep_special),
-      .help = "write special tokens such as [CLS], too" },
-    { .name = "clean-up",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, clean_up),
-      .help = "clean up tokenization spaces: no space before punctuation, \"do n't\" as \"don't\"" },
-    { .name = "json",
-      .letter = 'j',
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, json),
-      .help = "write each text as a JSON string" },
+    SES_OPT_FLAG(args, keep_special, "keep-special", "write special tokens such as [CLS], too"),
+    SES_OPT_FLAG(args, clean_up, "clean-up",
+                 "clean up tokenization spaces: no space before punctuation, \"do n't\" as \"don't\""),
+    SES_OPT_FLAG(args, json, "json", "write each text as a JSON string", .letter = 'j'),
 };
 
 typedef struct decode_job {

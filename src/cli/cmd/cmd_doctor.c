@@ -24,22 +24,10 @@ typedef struct args {
 
 static const ses_opt opt[] = {
     SES_OPT_INCLUDE(args, compute, ses_compute_options),
-    { .name = "seconds",
-      .letter = 's',
-      .type = SES_OPT_REAL,
-      .offset = offsetof(args, seconds),
-      .def = "1",
-      .min = 0.01,
-      .max = 60,
-      .help = "total time of all measurements" },
-    { .name = "quick",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, quick),
-      .help = "skip the measurements" },
-    { .name = "mpi",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, ranks),
-      .help = "show the ranks that mpirun, srun or torchrun started, and measure their links" },
+    SES_OPT_REAL(args, seconds, "seconds", "1", 0.01, 60, "total time of all measurements", .letter = 's'),
+    SES_OPT_FLAG(args, quick, "quick", "skip the measurements"),
+    SES_OPT_FLAG(args, ranks, "mpi",
+                 "show the ranks that mpirun, srun or torchrun started, and measure their links"),
 };
 
 typedef struct speed {

@@ -17,8 +17,6 @@ typedef struct eval_args {
     ses_exit_curve_args curve;
 } eval_args;
 
-#define AT(field) offsetof(ses_predictor_args, field)
-
 static const ses_opt opt[] = {
     SES_OPT_TASK(ses_predictor_args, data, false),
     SES_OPT_FINETUNED_MODEL(ses_predictor_args, model),
@@ -27,14 +25,8 @@ static const ses_opt opt[] = {
     { .table = &ses_exit_rule_table },
     SES_OPT_PATTERNS(ses_predictor_args, task),
     SES_OPT_INCLUDE(ses_predictor_args, bootstrap, ses_bootstrap_option_table),
-    { .name = "seed",
-      .letter = 's',
-      .type = SES_OPT_INT,
-      .offset = AT(bootstrap.seed),
-      .def = "1",
-      .min = 0,
-      .max = 9e15,
-      .help = "random seed of the resamples, and of the examples of task files" },
+    SES_OPT_INT(ses_predictor_args, bootstrap.seed, "seed", "1", 0, 9e15,
+                "random seed of the resamples, and of the examples of task files", .letter = 's'),
     SES_OPT_INCLUDE(eval_args, lama, ses_lama_option_table),
     SES_OPT_INCLUDE(eval_args, scoring, ses_scoring_option_table),
     SES_OPT_INCLUDE(eval_args, baselines, ses_baseline_option_table),

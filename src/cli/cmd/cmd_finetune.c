@@ -1,47 +1,21 @@
 /* finetune: fine-tune a model on a labeled file, evaluate and save it. Options and help. */
 #include "cli/train/finetune_command.h"
 
-#define AT(field) offsetof(ses_finetune_args, field)
-
 static const ses_opt opt[] = {
     SES_OPT_INCLUDE(ses_finetune_args, s, ses_finetune_setting_table),
-    { .name = "seeds",
-      .type = SES_OPT_INT,
-      .offset = AT(seeds),
-      .def = "1",
-      .min = 1,
-      .max = 1000,
-      .help = "N runs in subfolders of OUT, with seeds from --seed; reports mean and deviation of scores" },
-    { .name = "grid",
-      .type = SES_OPT_LIST,
-      .offset = AT(grid),
-      .value = "NAME=VALUE,VALUE...",
-      .help = "one run per value of an option; several: every combination. With --search also a range of "
-              "numbers, NAME=LOW..HIGH or, for equal ratios, NAME=LOW..HIGH:log" },
-    { .name = "search",
-      .type = SES_OPT_CHOICE,
-      .offset = AT(search),
-      .def = "grid",
-      .choices = "grid|random|halving",
-      .help =
-          "grid: every combination of --grid; random: --trials points drawn by --seed; halving: the same, "
-          "but "
-          "all runs get a part of their length and only the best 1/eta of them eta times as much, up to the "
-          "whole" },
-    { .name = "trials",
-      .type = SES_OPT_INT,
-      .offset = AT(trials),
-      .def = "9",
-      .min = 1,
-      .max = 10000,
-      .help = "runs of --search random and halving" },
-    { .name = "eta",
-      .type = SES_OPT_INT,
-      .offset = AT(eta),
-      .def = "3",
-      .min = 2,
-      .max = 100,
-      .help = "--search halving: one of ETA runs continues" },
+    SES_OPT_INT(ses_finetune_args, seeds, "seeds", "1", 1, 1000,
+                "N runs in subfolders of OUT, with seeds from --seed; reports mean and deviation of scores"),
+    SES_OPT_LIST(ses_finetune_args, grid, "grid", "NAME=VALUE,VALUE...",
+                 "one run per value of an option; several: every combination. With --search also a range of "
+                 "numbers, NAME=LOW..HIGH or, for equal ratios, NAME=LOW..HIGH:log"),
+    SES_OPT_CHOICE(
+        ses_finetune_args, search, "search", "grid", "grid|random|halving",
+        "grid: every combination of --grid; random: --trials points drawn by --seed; halving: the same, "
+        "but "
+        "all runs get a part of their length and only the best 1/eta of them eta times as much, up to the "
+        "whole"),
+    SES_OPT_INT(ses_finetune_args, trials, "trials", "9", 1, 10000, "runs of --search random and halving"),
+    SES_OPT_INT(ses_finetune_args, eta, "eta", "3", 2, 100, "--search halving: one of ETA runs continues"),
     SES_OPT_INCLUDE(ses_finetune_args, stages, ses_stage_option_table),
     SES_OPT_INCLUDE(ses_finetune_args, ranks, ses_rank_options),
     SES_OPT_INCLUDE(ses_finetune_args, compute, ses_compute_options),

@@ -5,10 +5,8 @@
 static const ses_opt opt[] = {
     SES_OPT_INCLUDE(ses_text_index_args, threads, ses_text_index_options),
     SES_OPT_SHARD(ses_text_index_args, shard),
-    { .name = "merge",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(ses_text_index_args, merge),
-      .help = "the arguments are the indexes of all shards, in order: merge them to -o INDEX" },
+    SES_OPT_FLAG(ses_text_index_args, merge, "merge",
+                 "the arguments are the indexes of all shards, in order: merge them to -o INDEX"),
 };
 _Static_assert(offsetof(ses_text_index_args, threads) == 0, "the options fill the whole struct");
 

@@ -14,22 +14,13 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "tensors",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, tensors),
-      .help = "list the tensors instead: shape, dtype, minimum, maximum, norm, NaN count; for any "
-              "architecture, safetensors or PyTorch file" },
-    { .name = "tokens",
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, tokens),
-      .def = "0",
-      .min = 0,
-      .max = 1 << 24,
-      .help = "sequence length of the activation memory estimate; 0: 512, or the model's maximum if lower" },
-    { .name = "flops",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, flops),
-      .help = "count FLOPs instead, from the config: DIR may be a preset (bert-base) or a config.json" },
+    SES_OPT_FLAG(args, tensors, "tensors",
+                 "list the tensors instead: shape, dtype, minimum, maximum, norm, NaN count; for any "
+                 "architecture, safetensors or PyTorch file"),
+    SES_OPT_INT(args, tokens, "tokens", "0", 0, 1 << 24,
+                "sequence length of the activation memory estimate; 0: 512, or the model's maximum if lower"),
+    SES_OPT_FLAG(args, flops, "flops",
+                 "count FLOPs instead, from the config: DIR may be a preset (bert-base) or a config.json"),
     SES_OPT_INCLUDE(args, count, ses_flops_options),
     SES_OPT_STRICT(args, strict),
     SES_OPT_JSON(args, json),

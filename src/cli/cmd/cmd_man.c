@@ -75,7 +75,7 @@ static void put_option(const ses_opt *o)
     snprintf(help, sizeof help, "%s.", o->help);
     put_paragraphs(help);
     if (o->required) puts("Required.");
-    if (o->type == SES_OPT_LIST) puts("May be repeated.");
+    if (o->type == SES_OPT_IS_LIST) puts("May be repeated.");
     if (o->def) {
         fputs("Default: ", stdout);
         put_text(o->def, true);

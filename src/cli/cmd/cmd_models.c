@@ -22,22 +22,13 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "task",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, task),
-      .value = "TASK",
-      .completion = "tasks",
-      .help = "only models for this task: a pipeline (ner, embed) or a tag of the card" },
-    { .name = "language",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, language),
-      .value = "CODE",
-      .help = "only models whose card names this language: en, de, multilingual" },
-    { .name = "license",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, license),
-      .value = "NAME",
-      .help = "only models whose card names this license: mit, apache-2.0" },
+    SES_OPT_TEXT(args, task, "task", "TASK",
+                 "only models for this task: a pipeline (ner, embed) or a tag of the card",
+                 .completion = "tasks"),
+    SES_OPT_TEXT(args, language, "language", "CODE",
+                 "only models whose card names this language: en, de, multilingual"),
+    SES_OPT_TEXT(args, license, "license", "NAME",
+                 "only models whose card names this license: mit, apache-2.0"),
     SES_OPT_JSON(args, json),
 };
 

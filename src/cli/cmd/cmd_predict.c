@@ -15,13 +15,11 @@ static const ses_opt opt[] = {
     { .table = &ses_predictor_option_table },
     { .table = &ses_ensemble_option_table },
     { .table = &ses_exit_rule_table },
-    { .name = "submission",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(ses_predictor_args, submission),
-      .choices = SES_SUBMISSION_SUITES,
-      .help = "write the file that this benchmark's server takes (as RTE.tsv) into the folder --to; --task "
-              "is the "
-              "benchmark" },
+    SES_OPT_CHOICE(
+        ses_predictor_args, submission, "submission", NULL, SES_SUBMISSION_SUITES,
+        "write the file that this benchmark's server takes (as RTE.tsv) into the folder --to; --task "
+        "is the "
+        "benchmark"),
     SES_OPT_PATTERNS(ses_predictor_args, task),
     SES_OPT_ADAPTERS(ses_predictor_args, adapters),
     SES_OPT_INCLUDE(ses_predictor_args, rows, ses_row_options),

@@ -14,18 +14,8 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "dry-run",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, dry_run),
-      .help = "list the files and their sizes, download nothing" },
-    { .name = "parallel",
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, parallel),
-      .value = "N",
-      .def = "4",
-      .min = 1,
-      .max = 32,
-      .help = "files at a time" },
+    SES_OPT_FLAG(args, dry_run, "dry-run", "list the files and their sizes, download nothing"),
+    SES_OPT_INT(args, parallel, "parallel", "4", 1, 32, "files at a time", .value = "N"),
     SES_OPT_JSON(args, json),
 };
 

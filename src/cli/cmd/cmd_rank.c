@@ -23,38 +23,18 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "model",
-      .letter = 'm',
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, model),
-      .value = "DIR",
-      .is_model = true,
-      .help = "classifier or tagger: folder or name; default: the bundled sentiment model" },
-    { .name = "by",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(args, by),
-      .def = "entropy",
-      .choices = SES_UNCERTAINTY_CHOICES,
-      .help = "entropy of the labels in nats; margin: best probability minus the second; least-confidence: 1 "
-              "minus "
-              "the best probability" },
-    { .name = "top",
-      .letter = 'n',
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, top),
-      .value = "N|all",
-      .def = "all",
-      .zero_word = "all",
-      .min = 1,
-      .max = 1e9,
-      .help = "the N most uncertain texts; memory then depends on N alone" },
-    { .name = "max-length",
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, max_length),
-      .def = "0",
-      .min = 0,
-      .max = 1 << 20,
-      .help = "maximum number of tokens of a text; 0: the model's" },
+    SES_OPT_TEXT(args, model, "model", "DIR",
+                 "classifier or tagger: folder or name; default: the bundled sentiment model", .letter = 'm',
+                 .is_model = true),
+    SES_OPT_CHOICE(
+        args, by, "by", "entropy", SES_UNCERTAINTY_CHOICES,
+        "entropy of the labels in nats; margin: best probability minus the second; least-confidence: 1 "
+        "minus "
+        "the best probability"),
+    SES_OPT_INT(args, top, "top", "all", 1, 1e9, "the N most uncertain texts; memory then depends on N alone",
+                .letter = 'n', .value = "N|all", .zero_word = "all"),
+    SES_OPT_INT(args, max_length, "max-length", "0", 0, 1 << 20,
+                "maximum number of tokens of a text; 0: the model's"),
     SES_OPT_INCLUDE(args, compute, ses_compute_options),
 };
 

@@ -9,17 +9,8 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "output",
-      .letter = 'o',
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, output),
-      .value = "FILE",
-      .def = "report.html",
-      .help = "output file" },
-    { .name = "overwrite",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, overwrite),
-      .help = "replace an existing FILE" },
+    SES_OPT_TEXT(args, output, "output", "FILE", "output file", .letter = 'o', .def = "report.html"),
+    SES_OPT_FLAG(args, overwrite, "overwrite", "replace an existing FILE"),
 };
 
 static bool run(ses_call *c, ses_err *e)

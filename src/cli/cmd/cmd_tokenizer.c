@@ -11,10 +11,7 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "overwrite",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, overwrite),
-      .help = "replace an existing OUT" },
+    SES_OPT_FLAG(args, overwrite, "overwrite", "replace an existing OUT"),
 };
 
 static bool run(ses_call *c, ses_err *e)

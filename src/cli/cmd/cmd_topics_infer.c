@@ -18,19 +18,10 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "text-column",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, text_column),
-      .value = "COLUMN",
-      .help = "tables: name or number; default: sentence, text or the only column" },
-    { .name = "top",
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, top),
-      .value = "N",
-      .def = "0",
-      .min = 0,
-      .max = 65536,
-      .help = "write the N largest as TOPIC:WEIGHT; 0: the weights of all topics in order" },
+    SES_OPT_TEXT(args, text_column, "text-column", "COLUMN",
+                 "tables: name or number; default: sentence, text or the only column"),
+    SES_OPT_INT(args, top, "top", "0", 0, 65536,
+                "write the N largest as TOPIC:WEIGHT; 0: the weights of all topics in order", .value = "N"),
     SES_OPT_THREADS(args, threads),
     SES_OPT_JSON(args, json),
 };

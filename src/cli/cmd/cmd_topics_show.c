@@ -11,10 +11,7 @@ typedef struct args {
 
 static const ses_opt opt[] = {
     SES_OPT_INCLUDE(args, show, ses_topic_output_options),
-    { .name = "overwrite",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, overwrite),
-      .help = "replace existing outputs" },
+    SES_OPT_FLAG(args, overwrite, "overwrite", "replace existing outputs"),
 };
 
 static bool run(ses_call *c, ses_err *e)

@@ -46,34 +46,17 @@ typedef struct args {
     ses_topic_output show;
 } args;
 
-#define FIELD(struct_, field_) \
-    .offset = offsetof(struct_##_args, field_), .was_set = offsetof(struct_##_args, field_##_set)
-#define INT(name_, struct_, field_, def_, min_, max_, help_)                                                \
-    {                                                                                                       \
-        .name = name_, .type = SES_OPT_INT, FIELD(struct_, field_), .value = "N", .def = def_, .min = min_, \
-        .max = max_, .help = help_                                                                          \
-    }
-#define REAL(name_, struct_, field_, def_, min_, max_, help_)                                                \
-    {                                                                                                        \
-        .name = name_, .type = SES_OPT_REAL, FIELD(struct_, field_), .value = "X", .def = def_, .min = min_, \
-        .max = max_, .help = help_                                                                           \
-    }
-#define CHOICE(name_, struct_, field_, def_, choices_, help_)                                            \
-    {                                                                                                    \
-        .name = name_, .type = SES_OPT_CHOICE, FIELD(struct_, field_), .choices = choices_, .def = def_, \
-        .help = help_                                                                                    \
-    }
+#define WAS_SET(struct_, field_) .was_set = offsetof(struct_##_args, field_##_set)
+#define INT(name_, struct_, field_, def_, min_, max_, help_) \
+    SES_OPT_INT(struct_##_args, field_, name_, def_, min_, max_, help_, WAS_SET(struct_, field_))
+#define REAL(name_, struct_, field_, def_, min_, max_, help_) \
+    SES_OPT_REAL(struct_##_args, field_, name_, def_, min_, max_, help_, WAS_SET(struct_, field_))
+#define CHOICE(name_, struct_, field_, def_, choices_, help_) \
+    SES_OPT_CHOICE(struct_##_args, field_, name_, def_, choices_, help_, WAS_SET(struct_, field_))
 
 static const ses_opt model_opt[] = {
-    { .name = "topics",
-      .letter = 'k',
-      .type = SES_OPT_INT,
-      FIELD(model, topics),
-      .value = "K",
-      .def = "20",
-      .min = 1,
-      .max = 65536,
-      .help = "number of topics" },
+    SES_OPT_INT(model_args, topics, "topics", "20", 1, 65536, "number of topics", WAS_SET(model, topics),
+                .letter = 'k', .value = "K"),
     CHOICE("words", model, words, "text", "text|blank",
            "text: lower case, runs of at least two letters or digits; blank: separated by white space"),
     CHOICE("stop-words", model, stop_words, "english", "english|none",
@@ -96,12 +79,9 @@ static const ses_opt lda_opt[] = {
          "LDA: the iterations for a text end once its parameters change by less on average"),
     REAL("alpha", lda, alpha, "0", 0, 1e6, "LDA: prior of the topics of a text; 0: 1 / topics"),
     REAL("eta", lda, eta, "0", 0, 1e6, "LDA: prior of the words of a topic; 0: 1 / topics"),
-    { .name = "start",
-      .type = SES_OPT_TEXT,
-      FIELD(lda, start),
-      .value = "FILE",
-      .is_path = true,
-      .help = "LDA: initial topics, [topics, words] in .npy or a table of numbers; default: random" },
+    SES_OPT_TEXT(lda_args, start, "start", "FILE",
+                 "LDA: initial topics, [topics, words] in .npy or a table of numbers; default: random",
+                 WAS_SET(lda, start), .is_path = true),
 };
 
 static const ses_opt lsa_opt[] = {
@@ -118,33 +98,15 @@ static const ses_opt_table model_table = { model_opt, SES_LEN(model_opt) },
                            lsa_table = { lsa_opt, SES_LEN(lsa_opt) };
 
 static const ses_opt opt[] = {
-    { .name = "method",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(args, method),
-      .choices = "lda|lsa",
-      .def = "lda",
-      .help = "latent Dirichlet allocation or latent semantic analysis" },
-    { .name = "output",
-      .letter = 'o',
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, output),
-      .value = "DIR",
-      .required = true,
-      .is_path = true,
-      .help = "folder to write" },
-    { .name = "overwrite",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, overwrite),
-      .help = "replace DIR and other outputs" },
-    { .name = "resume",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, resume),
-      .help = "continue the LDA training of DIR up to --passes; its other settings stay" },
-    { .name = "text-column",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, text_column),
-      .value = "COLUMN",
-      .help = "tables: name or number; default: sentence, text or the only column" },
+    SES_OPT_CHOICE(args, method, "method", "lda", "lda|lsa",
+                   "latent Dirichlet allocation or latent semantic analysis"),
+    SES_OPT_TEXT(args, output, "output", "DIR", "folder to write", .letter = 'o', .required = true,
+                 .is_path = true),
+    SES_OPT_FLAG(args, overwrite, "overwrite", "replace DIR and other outputs"),
+    SES_OPT_FLAG(args, resume, "resume",
+                 "continue the LDA training of DIR up to --passes; its other settings stay"),
+    SES_OPT_TEXT(args, text_column, "text-column", "COLUMN",
+                 "tables: name or number; default: sentence, text or the only column"),
     SES_OPT_INCLUDE(args, model, model_table),
     SES_OPT_INCLUDE(args, lda, lda_table),
     SES_OPT_INCLUDE(args, lsa, lsa_table),

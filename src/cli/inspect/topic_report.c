@@ -13,31 +13,11 @@
 enum { TABLE_WORDS = 8 };
 
 static const ses_opt options[] = {
-    { .name = "html",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(ses_topic_output, html),
-      .value = "FILE",
-      .is_path = true,
-      .help = "write a page with tables and charts" },
-    { .name = "svg",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(ses_topic_output, svg),
-      .value = "FILE",
-      .is_path = true,
-      .help = "write a picture" },
-    { .name = "json",
-      .letter = 'j',
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(ses_topic_output, json),
-      .help = "write JSON instead of text" },
-    { .name = "top-words",
-      .type = SES_OPT_INT,
-      .offset = offsetof(ses_topic_output, top),
-      .value = "N",
-      .def = "10",
-      .min = 1,
-      .max = 1000,
-      .help = "words shown per topic" },
+    SES_OPT_TEXT(ses_topic_output, html, "html", "FILE", "write a page with tables and charts",
+                 .is_path = true),
+    SES_OPT_TEXT(ses_topic_output, svg, "svg", "FILE", "write a picture", .is_path = true),
+    SES_OPT_FLAG(ses_topic_output, json, "json", "write JSON instead of text", .letter = 'j'),
+    SES_OPT_INT(ses_topic_output, top, "top-words", "10", 1, 1000, "words shown per topic", .value = "N"),
 };
 const ses_opt_table ses_topic_output_options = { options, SES_LEN(options) };
 

@@ -386,7 +386,7 @@ static bool set_shown_settings(const ses_call *c, ses_err *e)
     for (const ses_setting *s = t->shown_settings; s && s->name; s++) {
         const ses_opt *o;
         for (ses_opt_iter it = ses_opt_begin(t->opt, t->n_opt); (o = ses_opt_next(&it));)
-            if (!strcmp(o->name, s->name) && o->type == SES_OPT_CHOICE &&
+            if (!strcmp(o->name, s->name) && o->type == SES_OPT_IS_CHOICE &&
                 *(int *)(void *)((char *)c->task_args + o->offset) < 0 &&
                 !ses_opt_set(o, c->task_args, o->name, s->value, e))
                 return false;

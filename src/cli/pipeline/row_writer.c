@@ -9,27 +9,16 @@
 #include <string.h>
 
 static const ses_opt opt[] = {
-    { .name = "keep",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(ses_row_args, keep),
-      .choices = "auto|csv|tsv|jsonl",
-      .implicit_value = "auto",
-      .help = "write each input row with all its fields and its result; auto: in the format of the input" },
-    { .name = "result-prefix",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(ses_row_args, prefix),
-      .value = "TEXT",
-      .help = "with --keep: begin the names of result columns with TEXT; default: none, or 'predicted_' if "
-              "the input has a column of this name" },
-    { .name = "to",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(ses_row_args, to),
-      .value = "FILE",
-      .help = "write results to FILE atomically" },
-    { .name = "overwrite",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(ses_row_args, overwrite),
-      .help = "replace an existing --to file" },
+    SES_OPT_CHOICE(
+        ses_row_args, keep, "keep", NULL, "auto|csv|tsv|jsonl",
+        "write each input row with all its fields and its result; auto: in the format of the input",
+        .implicit_value = "auto"),
+    SES_OPT_TEXT(
+        ses_row_args, prefix, "result-prefix", "TEXT",
+        "with --keep: begin the names of result columns with TEXT; default: none, or 'predicted_' if "
+        "the input has a column of this name"),
+    SES_OPT_TEXT(ses_row_args, to, "to", "FILE", "write results to FILE atomically"),
+    SES_OPT_FLAG(ses_row_args, overwrite, "overwrite", "replace an existing --to file"),
     SES_OPT_SHARD(ses_row_args, shard),
 };
 const ses_opt_table ses_row_options = { opt, SES_LEN(opt) };

@@ -18,12 +18,10 @@ typedef struct ses_shard {
     int64_t index, count; /* count 0: the whole input */
 } ses_shard;
 
-#define SES_OPT_SHARD(struct_, field)                                                                  \
-    {                                                                                                  \
-        .name = "shard", .type = SES_OPT_TEXT, .offset = offsetof(struct_, field), .value = "I/N",     \
-        .completion = "",                                                                              \
-        .help = "process part I of N, I from 0: the outputs of all parts, concatenated, are the whole" \
-    }
+#define SES_OPT_SHARD(struct_, field)                                                                    \
+    SES_OPT_TEXT(struct_, field, "shard", "I/N",                                                         \
+                 "process part I of N, I from 0: the outputs of all parts, concatenated, are the whole", \
+                 .completion = "")
 
 /* "2/8"; NULL: the whole input. */
 bool ses_shard_parse(const char *text, ses_shard *out, ses_err *e);

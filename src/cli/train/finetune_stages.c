@@ -20,52 +20,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AT(field) offsetof(ses_stage_args, field)
-
 static const ses_opt opt[] = {
-    { .name = "adapt",
-      .type = SES_OPT_TEXT,
-      .offset = AT(adapt),
-      .value = "FILE",
-      .help =
-          "before the run, continue pretraining of --model on this text (a sentence or paragraph per line, "
-          "blank lines between documents), with masked or causal language modeling as the model's own; "
-          "kept in OUT/adapted" },
-    { .name = "adapt-steps",
-      .type = SES_OPT_INT,
-      .offset = AT(adapt_steps),
-      .def = "0",
-      .min = 0,
-      .max = 1e9,
-      .help = "updates of --adapt; 0: one pass over the text" },
-    { .name = "adapt-set",
-      .type = SES_OPT_LIST,
-      .offset = AT(adapt_set),
-      .value = "NAME=VALUE",
-      .help = "an option of sesame pretrain for --adapt, e.g. lr=1e-4 or length=64" },
-    { .name = "first",
-      .type = SES_OPT_TEXT,
-      .offset = AT(first),
-      .value = "FILE",
-      .help =
-          "before the run, train on this data of an intermediate task (STILTs); kept in OUT/stage-1. Options "
-          "of training apply to both unless --first-set changes them; --train-size and --shots do not" },
-    { .name = "first-task",
-      .type = SES_OPT_TEXT,
-      .offset = AT(first_task),
-      .value = "TASK",
-      .completion = "tasks",
-      .help = "its task; default: detected from the file" },
-    { .name = "first-eval",
-      .type = SES_OPT_TEXT,
-      .offset = AT(first_eval),
-      .value = "FILE",
-      .help = "its evaluation data" },
-    { .name = "first-set",
-      .type = SES_OPT_LIST,
-      .offset = AT(first_set),
-      .value = "NAME=VALUE",
-      .help = "another option of the intermediate task, e.g. epochs=1, lr=3e-5 or label=gold_label" },
+    SES_OPT_TEXT(
+        ses_stage_args, adapt, "adapt", "FILE",
+        "before the run, continue pretraining of --model on this text (a sentence or paragraph per line, "
+        "blank lines between documents), with masked or causal language modeling as the model's own; "
+        "kept in OUT/adapted"),
+    SES_OPT_INT(ses_stage_args, adapt_steps, "adapt-steps", "0", 0, 1e9,
+                "updates of --adapt; 0: one pass over the text"),
+    SES_OPT_LIST(ses_stage_args, adapt_set, "adapt-set", "NAME=VALUE",
+                 "an option of sesame pretrain for --adapt, e.g. lr=1e-4 or length=64"),
+    SES_OPT_TEXT(
+        ses_stage_args, first, "first", "FILE",
+        "before the run, train on this data of an intermediate task (STILTs); kept in OUT/stage-1. Options "
+        "of training apply to both unless --first-set changes them; --train-size and --shots do not"),
+    SES_OPT_TEXT(ses_stage_args, first_task, "first-task", "TASK",
+                 "its task; default: detected from the file", .completion = "tasks"),
+    SES_OPT_TEXT(ses_stage_args, first_eval, "first-eval", "FILE", "its evaluation data"),
+    SES_OPT_LIST(ses_stage_args, first_set, "first-set", "NAME=VALUE",
+                 "another option of the intermediate task, e.g. epochs=1, lr=3e-5 or label=gold_label"),
 };
 const ses_opt_table ses_stage_option_table = { opt, SES_LEN(opt) };
 

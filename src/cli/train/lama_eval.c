@@ -10,26 +10,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define AT(field) offsetof(ses_lama_args, field)
 static const ses_opt lama_opt[] = {
-    { .name = "candidates",
-      .type = SES_OPT_TEXT,
-      .offset = AT(candidates),
-      .value = "FILE",
-      .help = "lama: rank these words, one per line; words of several tokens are skipped; default: every "
-              "token of the vocabulary" },
-    { .name = "template",
-      .type = SES_OPT_TEXT,
-      .offset = AT(template_text),
-      .value = "TEXT",
-      .help = "lama: text of every fact, as \"[X] was born in [Y] .\"; [X] is the subject (sub_label)" },
-    { .name = "relations",
-      .type = SES_OPT_TEXT,
-      .offset = AT(relations),
-      .value = "FILE",
-      .help = "lama: JSON lines with relation and template, which become the texts of its facts" },
+    SES_OPT_TEXT(ses_lama_args, candidates, "candidates", "FILE",
+                 "lama: rank these words, one per line; words of several tokens are skipped; default: every "
+                 "token of the vocabulary"),
+    SES_OPT_TEXT(ses_lama_args, template_text, "template", "TEXT",
+                 "lama: text of every fact, as \"[X] was born in [Y] .\"; [X] is the subject (sub_label)"),
+    SES_OPT_TEXT(ses_lama_args, relations, "relations", "FILE",
+                 "lama: JSON lines with relation and template, which become the texts of its facts"),
 };
-#undef AT
 const ses_opt_table ses_lama_option_table = { lama_opt, SES_LEN(lama_opt) };
 
 static bool feed_files(const ses_direct_eval_call *d, ses_lama_facts *facts, ses_lama *l, ses_err *e)

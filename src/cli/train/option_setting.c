@@ -17,7 +17,7 @@ bool ses_option_setting_apply(const ses_command *cmd, const char *text, const se
     memcpy(name, text, n);
     name[n] = 0;
     if (!ses_opt_find(cmd->opt, cmd->n_opt, name, cmd->name, &o, e)) return ses_wrap(e, "--%s", r->from);
-    if ((r->no_lists && o.type == SES_OPT_LIST) || ses_list_has(r->refused, o.name))
+    if ((r->no_lists && o.type == SES_OPT_IS_LIST) || ses_list_has(r->refused, o.name))
         return ses_fail(e, SES_EUSAGE, "--%s: %s cannot be set", r->from, o.name);
     snprintf(where, sizeof where, "--%s %s", r->from, name);
     return ses_opt_set(&o, args, where, text + n + 1, e);

@@ -16,24 +16,18 @@ static const ses_opt opt[] = {
 const ses_opt_table ses_predictor_option_table = { opt, SES_LEN(opt) };
 
 static const ses_opt ensemble_opt[] = {
-    { .name = "ensemble",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(ses_predictor_args, ensemble),
-      .value = "DIR,DIR...",
-      .help = "average the probabilities of these models (and of DIR, if given); of regress: the values. "
-              "Labels are matched by name; models that answer questions need the same tokenizer" },
+    SES_OPT_TEXT(ses_predictor_args, ensemble, "ensemble", "DIR,DIR...",
+                 "average the probabilities of these models (and of DIR, if given); of regress: the values. "
+                 "Labels are matched by name; models that answer questions need the same tokenizer"),
 };
 const ses_opt_table ses_ensemble_option_table = { ensemble_opt, SES_LEN(ensemble_opt) };
 
 static const ses_opt exit_opt[] = {
-    { .name = "exit",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(ses_predictor_args, exit),
-      .value = "RULE",
-      .help =
-          "classify with a model trained with --exits: texts leave early, at an entropy below T of 0 to 1 "
-          "(entropy:T), when the label stayed the same N times (patience:N) or after N layers (layer:N); "
-          "eval also: curve, a table of rules" },
+    SES_OPT_TEXT(
+        ses_predictor_args, exit, "exit", "RULE",
+        "classify with a model trained with --exits: texts leave early, at an entropy below T of 0 to 1 "
+        "(entropy:T), when the label stayed the same N times (patience:N) or after N layers (layer:N); "
+        "eval also: curve, a table of rules"),
 };
 const ses_opt_table ses_exit_rule_table = { exit_opt, SES_LEN(exit_opt) };
 

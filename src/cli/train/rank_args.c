@@ -16,23 +16,13 @@
 #include <unistd.h>
 
 static const ses_opt opt[] = {
-    { .name = "transport",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(ses_rank_args, transport),
-      .def = "auto",
-      .choices = "auto|none|mpi|tcp",
-      .of_call = true,
-      .help =
-          "how the ranks that mpirun, srun or torchrun started exchange data; none: ignore the launcher" },
-    { .name = "rank-timeout",
-      .type = SES_OPT_REAL,
-      .offset = offsetof(ses_rank_args, timeout),
-      .def = "30",
-      .min = 1,
-      .max = 86400,
-      .value = "SECONDS",
-      .of_call = true,
-      .help = "a rank that is silent for so long is lost: the others end" },
+    SES_OPT_CHOICE(
+        ses_rank_args, transport, "transport", "auto", "auto|none|mpi|tcp",
+        "how the ranks that mpirun, srun or torchrun started exchange data; none: ignore the launcher",
+        .of_call = true),
+    SES_OPT_REAL(ses_rank_args, timeout, "rank-timeout", "30", 1, 86400,
+                 "a rank that is silent for so long is lost: the others end", .value = "SECONDS",
+                 .of_call = true),
 };
 const ses_opt_table ses_rank_options = { opt, SES_LEN(opt) };
 

@@ -38,7 +38,7 @@ static void put_option(const ses_opt *o, const ses_term *t, FILE *out)
     else if (o->env)
         n += snprintf(right + n, sizeof right - (size_t)n, " (or %s)", o->env);
     if (o->required) n += snprintf(right + n, sizeof right - (size_t)n, " (required)");
-    if (o->type == SES_OPT_LIST) snprintf(right + n, sizeof right - (size_t)n, " (may be repeated)");
+    if (o->type == SES_OPT_IS_LIST) snprintf(right + n, sizeof right - (size_t)n, " (may be repeated)");
     put_row(t, out, left, SECOND_COLUMN, right);
 }
 

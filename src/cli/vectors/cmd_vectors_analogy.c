@@ -8,12 +8,8 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "method",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(args, method),
-      .choices = "3cosadd|3cosmul",
-      .def = "3cosadd",
-      .help = "the cosine with B - A + C, or the product of the three similarities" },
+    SES_OPT_CHOICE(args, method, "method", "3cosadd", "3cosadd|3cosmul",
+                   "the cosine with B - A + C, or the product of the three similarities"),
     SES_OPT_INCLUDE(args, n, ses_word_question_options),
 };
 

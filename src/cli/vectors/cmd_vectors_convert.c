@@ -15,27 +15,13 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "to",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(args, format),
-      .choices = SES_VECTOR_FORMAT_CHOICES,
-      .required = true,
-      .help = "format to write" },
+    SES_OPT_CHOICE(args, format, "to", NULL, SES_VECTOR_FORMAT_CHOICES, "format to write", .required = true),
     SES_OPT_OUTPUT_FILE(args, output, "file to write; safetensors: a folder"),
-    { .name = "full-precision",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, full_precision),
-      .help =
-          "text: write the shortest numbers that read back the same, not six decimals (word2vec, glove)" },
-    { .name = "restrict",
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, limit),
-      .value = "N",
-      .def = "0",
-      .min = 0,
-      .max = 1e9,
-      .zero_word = "all",
-      .help = "write the first N words of the file; 0: all" },
+    SES_OPT_FLAG(
+        args, full_precision, "full-precision",
+        "text: write the shortest numbers that read back the same, not six decimals (word2vec, glove)"),
+    SES_OPT_INT(args, limit, "restrict", "0", 0, 1e9, "write the first N words of the file; 0: all",
+                .value = "N", .zero_word = "all"),
     SES_OPT_OVERWRITE(args, overwrite),
 };
 

@@ -14,13 +14,8 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "epochs",
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, epochs),
-      .value = "N",
-      .min = 1,
-      .max = 1e6,
-      .help = "passes over each text (default: the number of the training)" },
+    SES_OPT_INT(args, epochs, "epochs", NULL, 1, 1e6,
+                "passes over each text (default: the number of the training)", .value = "N"),
     SES_OPT_THREADS(args, threads),
     SES_OPT_JSON(args, json),
 };

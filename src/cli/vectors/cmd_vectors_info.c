@@ -17,10 +17,7 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "check",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, check),
-      .help = "read all words and vectors: fails if the file is damaged" },
+    SES_OPT_FLAG(args, check, "check", "read all words and vectors: fails if the file is damaged"),
     SES_OPT_JSON(args, json),
 };
 

@@ -22,12 +22,7 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "text-column",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, text_column),
-      .def = "text",
-      .value = "NAME",
-      .help = "tables: column of the texts" },
+    SES_OPT_TEXT(args, text_column, "text-column", "NAME", "tables: column of the texts", .def = "text"),
     SES_OPT_LABEL_COUNT(args, k),
     SES_OPT_LEAST_PROBABILITY(args, threshold),
     SES_OPT_JSON(args, json),

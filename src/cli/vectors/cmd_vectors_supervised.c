@@ -27,41 +27,22 @@ typedef struct args {
     bool epoch_set, lr_set, dim_set, ngrams_set, minn_set, maxn_set, bucket_set, neg_set;
 } args;
 
-#define NUMBER(option, field, default_, low, high, text)                                                   \
-    {                                                                                                      \
-        .name = option, .type = SES_OPT_INT, .offset = offsetof(args, field), .def = default_, .min = low, \
-        .max = high, .help = text                                                                          \
-    }
+#define NUMBER(option, field, default_, low, high, text) \
+    SES_OPT_INT(args, field, option, default_, low, high, text)
 /* A number with a flag for "was given": autotune keeps such settings, others may have no effect. */
-#define TUNED(option, field, default_, low, high, text)                                                    \
-    {                                                                                                      \
-        .name = option, .type = SES_OPT_INT, .offset = offsetof(args, field), .def = default_, .min = low, \
-        .max = high, .was_set = offsetof(args, field##_set), .help = text                                  \
-    }
-#define TEXT(option, field, default_, what, text)                                               \
-    {                                                                                           \
-        .name = option, .type = SES_OPT_TEXT, .offset = offsetof(args, field), .def = default_, \
-        .value = what, .help = text                                                             \
-    }
+#define TUNED(option, field, default_, low, high, text) \
+    SES_OPT_INT(args, field, option, default_, low, high, text, .was_set = offsetof(args, field##_set))
+#define TEXT(option, field, default_, what, text) \
+    SES_OPT_TEXT(args, field, option, what, text, .def = default_)
 
 static const ses_opt opt[] = {
     SES_OPT_OUTPUT_FILE(args, output, "model to write, by custom MODEL.bin"),
     SES_OPT_OVERWRITE(args, overwrite),
-    { .name = "resume",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, resume),
-      .help = "continue an interrupted training from FILE.state" },
+    SES_OPT_FLAG(args, resume, "resume", "continue an interrupted training from FILE.state"),
     TEXT("text-column", columns.text, "text", "NAME", "tables: column of the texts"),
     TEXT("label-column", columns.label, "label", "NAME", "tables: column of the labels"),
     TEXT("label", label, "__label__", "PREFIX", "prefix of labels"),
-    { .name = "lr",
-      .type = SES_OPT_REAL,
-      .offset = offsetof(args, lr),
-      .def = "0.1",
-      .min = 0,
-      .max = 1e6,
-      .was_set = offsetof(args, lr_set),
-      .help = "initial learning rate" },
+    SES_OPT_REAL(args, lr, "lr", "0.1", 0, 1e6, "initial learning rate", .was_set = offsetof(args, lr_set)),
     TUNED("dim", dim, "100", 1, 1 << 16, "columns"),
     TUNED("epoch", epoch, "5", 1, 1 << 20, "passes over the texts"),
     TEXT("loss", loss, "softmax", "LOSS", "softmax, ns, hs or ova"),
@@ -81,13 +62,9 @@ static const ses_opt opt[] = {
            "seconds to search; default: 300, or no limit with trials"),
     NUMBER("autotune-trials", tune.trials, "0", 0, 1 << 30,
            "trials of the search; the result then depends on the seed only"),
-    { .name = "autotune-metric",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, tune.metric),
-      .def = "f1",
-      .value = "METRIC",
-      .was_set = offsetof(args, tune.metric_set),
-      .help = "f1, f1:LABEL, precisionAtRecall:PERCENT[:LABEL] or recallAtPrecision:PERCENT[:LABEL]" },
+    SES_OPT_TEXT(args, tune.metric, "autotune-metric", "METRIC",
+                 "f1, f1:LABEL, precisionAtRecall:PERCENT[:LABEL] or recallAtPrecision:PERCENT[:LABEL]",
+                 .def = "f1", .was_set = offsetof(args, tune.metric_set)),
     TEXT("autotune-modelsize", tune.size, NULL, "SIZE", "quantize to files of at most this size, such as 2M"),
     TUNED("autotune-predictions", tune.predictions, "1", 1, 1 << 20, "labels per text for the score"),
     SES_OPT_THREADS(args, threads),

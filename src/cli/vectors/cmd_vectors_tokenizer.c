@@ -13,15 +13,8 @@ typedef struct args {
 
 static const ses_opt opt[] = {
     SES_OPT_OUTPUT_FILE(args, output, "file to write, as tokenizer.json"),
-    { .name = "restrict",
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, limit),
-      .value = "N",
-      .def = "0",
-      .min = 0,
-      .max = 1e7,
-      .zero_word = "all",
-      .help = "use the first N words of the file; 0: all" },
+    SES_OPT_INT(args, limit, "restrict", "0", 0, 1e7, "use the first N words of the file; 0: all",
+                .value = "N", .zero_word = "all"),
     SES_OPT_OVERWRITE(args, overwrite),
 };
 

@@ -29,46 +29,26 @@ typedef struct args {
 
 static const ses_opt opt[] = {
     SES_OPT_OUTPUT_FILE(args, output, "file to write"),
-    { .name = "format",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(args, format),
-      .choices = SES_VECTOR_FORMAT_CHOICES,
-      .help = "format of FILE (default word2vec, its text format); fasttext keeps the n-grams, safetensors "
-              "is a folder; "
-              "pv-dbow and pv-dm: vectors of the lines, named by their numbers (default: a model for "
-              "'vectors infer')" },
+    SES_OPT_CHOICE(
+        args, format, "format", NULL, SES_VECTOR_FORMAT_CHOICES,
+        "format of FILE (default word2vec, its text format); fasttext keeps the n-grams, safetensors "
+        "is a folder; "
+        "pv-dbow and pv-dm: vectors of the lines, named by their numbers (default: a model for "
+        "'vectors infer')"),
     SES_OPT_ENCODING(args, encoding),
     SES_OPT_OVERWRITE(args, overwrite),
     SES_OPT_THREADS(args, threads),
-    { .name = "device",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, device),
-      .value = "DEVICE",
-      .env = "SESAME_DEVICE",
-      .completion = "devices",
-      .help = "cpu (default), cuda or cuda:N; a GPU trains skipgram, cbow and glove without --maxn" },
-    { .name = "checkpoint-every",
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, checkpoint_every),
-      .value = "SECONDS",
-      .min = 1,
-      .max = 1e9,
-      .help = "write FILE.checkpoint at this interval; Ctrl-C writes it too" },
-    { .name = "resume",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, resume),
-      .help = "continue from FILE.checkpoint; the result has the bits of a run without interruption" },
-    { .name = "exact",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, exact),
-      .value = "PROGRAM",
-      .help = "reproduce a program bit for bit: word2vec, fasttext or glove" },
-    { .name = "binary",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, binary),
-      .help = "--exact: write the binary format of the program instead of text" },
-#define SES_VECTORS_SETTING(field, option, what) \
-    { .name = option, .type = SES_OPT_TEXT, .offset = offsetof(args, field), .value = "X", .help = what },
+    SES_OPT_TEXT(args, device, "device", "DEVICE",
+                 "cpu (default), cuda or cuda:N; a GPU trains skipgram, cbow and glove without --maxn",
+                 .env = "SESAME_DEVICE", .completion = "devices"),
+    SES_OPT_INT(args, checkpoint_every, "checkpoint-every", NULL, 1, 1e9,
+                "write FILE.checkpoint at this interval; Ctrl-C writes it too", .value = "SECONDS"),
+    SES_OPT_FLAG(args, resume, "resume",
+                 "continue from FILE.checkpoint; the result has the bits of a run without interruption"),
+    SES_OPT_TEXT(args, exact, "exact", "PROGRAM",
+                 "reproduce a program bit for bit: word2vec, fasttext or glove"),
+    SES_OPT_FLAG(args, binary, "binary", "--exact: write the binary format of the program instead of text"),
+#define SES_VECTORS_SETTING(field, option, what) SES_OPT_TEXT(args, field, option, "X", what),
 #include "vectors_settings.def"
 #undef SES_VECTORS_SETTING
 };

@@ -19,24 +19,10 @@
 enum { MAX_WORDS = SES_WORD_SEARCH_MAX_TERMS, MAX_TOP = 10000, BAR = 20 };
 
 static const ses_opt opt[] = {
-    { .name = "top-k",
-      .letter = 'k',
-      .type = SES_OPT_INT,
-      .offset = offsetof(ses_word_question_args, top_k),
-      .value = "N",
-      .def = "10",
-      .min = 1,
-      .max = MAX_TOP,
-      .help = "number of words" },
-    { .name = "restrict",
-      .type = SES_OPT_INT,
-      .offset = offsetof(ses_word_question_args, limit),
-      .value = "N",
-      .def = "0",
-      .min = 0,
-      .max = 1e9,
-      .zero_word = "all",
-      .help = "search the first N words of the file; 0: all" },
+    SES_OPT_INT(ses_word_question_args, top_k, "top-k", "10", 1, MAX_TOP, "number of words", .letter = 'k',
+                .value = "N"),
+    SES_OPT_INT(ses_word_question_args, limit, "restrict", "0", 0, 1e9,
+                "search the first N words of the file; 0: all", .value = "N", .zero_word = "all"),
     SES_OPT_THREADS(ses_word_question_args, threads),
     SES_OPT_JSON(ses_word_question_args, json),
 };

@@ -7,35 +7,21 @@
 
 #include <string.h>
 
-#define AT(field) offsetof(ses_exit_options, field)
 static const ses_opt opt[] = {
-    { .name = "exits",
-      .type = SES_OPT_CHOICE,
-      .offset = AT(train),
-      .def = "auto",
-      .choices = "auto|none|joint|frozen",
-      .help = "classify: train a classifier after each inner layer, so that texts can leave early (--exit): "
-              "joint: with the model; frozen: alone, of a model that is trained already; auto: joint if the "
-              "model has exits, else none" },
-    { .name = "exit-layers",
-      .type = SES_OPT_TEXT,
-      .offset = AT(layers),
-      .value = "N,...",
-      .help = "layers with an exit, as 2-10 or 3,6,9; default: all but the last" },
-    { .name = "exit-head",
-      .type = SES_OPT_CHOICE,
-      .offset = AT(head),
-      .def = "pooled",
-      .choices = "pooled|linear",
-      .help = "pooled: a dense layer and tanh before the scores, as BERT's pooler; linear: the scores only" },
-    { .name = "exit-targets",
-      .type = SES_OPT_CHOICE,
-      .offset = AT(targets),
-      .def = "labels",
-      .choices = "labels|last",
-      .help = "with --exits frozen: learn the labels, or the probabilities of the last layer (FastBERT)" },
+    SES_OPT_CHOICE(
+        ses_exit_options, train, "exits", "auto", "auto|none|joint|frozen",
+        "classify: train a classifier after each inner layer, so that texts can leave early (--exit): "
+        "joint: with the model; frozen: alone, of a model that is trained already; auto: joint if the "
+        "model has exits, else none"),
+    SES_OPT_TEXT(ses_exit_options, layers, "exit-layers", "N,...",
+                 "layers with an exit, as 2-10 or 3,6,9; default: all but the last"),
+    SES_OPT_CHOICE(
+        ses_exit_options, head, "exit-head", "pooled", "pooled|linear",
+        "pooled: a dense layer and tanh before the scores, as BERT's pooler; linear: the scores only"),
+    SES_OPT_CHOICE(
+        ses_exit_options, targets, "exit-targets", "labels", "labels|last",
+        "with --exits frozen: learn the labels, or the probabilities of the last layer (FastBERT)"),
 };
-#undef AT
 const ses_opt_table ses_exit_option_table = { opt, SES_LEN(opt) };
 
 /* ---- checks ---- */

@@ -6,11 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define AT(field) offsetof(ses_finetune_data_set, field)
-
 static const ses_opt opt[] = {
-    { .name = "train", .type = SES_OPT_TEXT, .offset = AT(train), .value = "FILE", .help = "training data" },
-    { .name = "eval", .type = SES_OPT_TEXT, .offset = AT(eval), .value = "FILE", .help = "evaluation data" },
+    SES_OPT_TEXT(ses_finetune_data_set, train, "train", "FILE", "training data"),
+    SES_OPT_TEXT(ses_finetune_data_set, eval, "eval", "FILE", "evaluation data"),
     SES_OPT_TASK(ses_finetune_data_set, data, false),
     SES_OPT_INCLUDE(ses_finetune_data_set, data, ses_data_option_table),
     SES_OPT_INCLUDE(ses_finetune_data_set, task, ses_task_option_table),

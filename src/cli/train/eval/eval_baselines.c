@@ -9,23 +9,14 @@
 #include <math.h>
 
 static const ses_opt opt[] = {
-    { .name = "baselines",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(ses_baseline_args, baselines),
-      .help =
-          "classify: also train a majority class and a continuous bag of words on --train, and print their "
-          "scores" },
-    { .name = "train",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(ses_baseline_args, train),
-      .value = "FILE",
-      .help = "with --baselines: training data" },
-    { .name = "vectors",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(ses_baseline_args, vectors),
-      .value = "FILE",
-      .help = "with --baselines: word vectors whose mean represents a text; default: vectors that are "
-              "trained with the classifier" },
+    SES_OPT_FLAG(
+        ses_baseline_args, baselines, "baselines",
+        "classify: also train a majority class and a continuous bag of words on --train, and print their "
+        "scores"),
+    SES_OPT_TEXT(ses_baseline_args, train, "train", "FILE", "with --baselines: training data"),
+    SES_OPT_TEXT(ses_baseline_args, vectors, "vectors", "FILE",
+                 "with --baselines: word vectors whose mean represents a text; default: vectors that are "
+                 "trained with the classifier"),
 };
 const ses_opt_table ses_baseline_option_table = { opt, SES_LEN(opt) };
 

@@ -13,21 +13,11 @@
 #include <string.h>
 
 static const ses_opt opt[] = {
-    { .name = "svg",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(ses_exit_curve_args, svg),
-      .value = "FILE",
-      .help = "with --exit curve: write the plot as SVG" },
-    { .name = "html",
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(ses_exit_curve_args, html),
-      .value = "FILE",
-      .help = "with --exit curve: write the table and the plot as a page" },
-    { .name = "overwrite",
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(ses_exit_curve_args, overwrite),
-      .of_call = true,
-      .help = "with --exit curve: replace existing files" },
+    SES_OPT_TEXT(ses_exit_curve_args, svg, "svg", "FILE", "with --exit curve: write the plot as SVG"),
+    SES_OPT_TEXT(ses_exit_curve_args, html, "html", "FILE",
+                 "with --exit curve: write the table and the plot as a page"),
+    SES_OPT_FLAG(ses_exit_curve_args, overwrite, "overwrite", "with --exit curve: replace existing files",
+                 .of_call = true),
 };
 const ses_opt_table ses_exit_curve_option_table = { opt, SES_LEN(opt) };
 

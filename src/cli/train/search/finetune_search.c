@@ -115,7 +115,7 @@ static bool check_inputs(ses_search *s, ses_err *e)
     ses_row_overlap overlap;
     ses_finetune_args a;
     bool names = false;
-    for (size_t k = 0; k < s->space.n_axes; k++) names |= s->space.axis[k].opt.type == SES_OPT_TEXT;
+    for (size_t k = 0; k < s->space.n_axes; k++) names |= s->space.axis[k].opt.type == SES_OPT_IS_TEXT;
     for (size_t p = 0; p < (names ? s->points : 1); p++)
         if (!ses_search_args(s, p * s->seeds, &a, e) || !ses_finetune_check_inputs(&a, &overlap, e))
             return names ? ses_wrap(e, "%s", s->runs[p * s->seeds].name) : false;

@@ -22,7 +22,7 @@ static bool find_option(const char *name, ses_opt *out, ses_err *e)
     for (ses_opt_iter it = ses_opt_begin(c->opt, c->n_opt); (o = ses_opt_next(&it));) {
         ses_suggest_offer(&s, o->name, strlen(o->name));
         if (strcmp(o->name, name)) continue;
-        if (o->type != SES_OPT_LIST && !ses_list_has(common, name)) {
+        if (o->type != SES_OPT_IS_LIST && !ses_list_has(common, name)) {
             *out = *o;
             return true;
         }
@@ -58,7 +58,7 @@ static bool parse_range(ses_search_axis *x, const char *text, const char *dots, 
 {
     const char *end = dots + 2 + strcspn(dots + 2, ":");
     x->is_log = !strcmp(end, ":log");
-    if (x->opt.type != SES_OPT_INT && x->opt.type != SES_OPT_REAL)
+    if (x->opt.type != SES_OPT_IS_INT && x->opt.type != SES_OPT_IS_REAL)
         return ses_fail(e, SES_EUSAGE, "--grid %s: not a number, list its values: %s=A,B", x->opt.name,
                         x->opt.name);
     if ((*end && !x->is_log) || !ses_parse_number(text, (size_t)(dots - text), &x->low) ||
@@ -68,7 +68,7 @@ static bool parse_range(ses_search_axis *x, const char *text, const char *dots, 
             e, SES_EUSAGE,
             "--grid %s=%s: expected LOW..HIGH or LOW..HIGH:log, LOW below HIGH and for log above 0",
             x->opt.name, ses_quoted_of(text, strlen(text)).s);
-    if (x->opt.type == SES_OPT_INT &&
+    if (x->opt.type == SES_OPT_IS_INT &&
         (x->low != rint(x->low) || x->high != rint(x->high) || fabs(x->low) > 1e15 || x->high > 1e15))
         return ses_fail(e, SES_EUSAGE, "--grid %s=%s: expected whole numbers", x->opt.name,
                         ses_quoted_of(text, strlen(text)).s);
@@ -90,7 +90,8 @@ bool ses_search_space_add(ses_search_space *s, const char *text, ses_arena *mem,
             return ses_fail(e, SES_EUSAGE, "--grid: %s is given twice", name);
     s->n_axes++;
     const char *values = text + len + 1, *dots = strstr(values, "..");
-    bool is_number = x->opt.type == SES_OPT_INT || x->opt.type == SES_OPT_REAL; /* a path may contain dots */
+    bool is_number =
+        x->opt.type == SES_OPT_IS_INT || x->opt.type == SES_OPT_IS_REAL; /* a path may contain dots */
     return dots && is_number ? parse_range(x, values, dots, e) : parse_values(x, values, mem, e);
 }
 
@@ -112,7 +113,7 @@ static const char *draw(const ses_search_axis *x, double u, ses_arena *mem, ses_
 {
     char text[40];
     if (x->n) return x->value[(size_t)(u * (double)x->n)];
-    bool whole = x->opt.type == SES_OPT_INT;
+    bool whole = x->opt.type == SES_OPT_IS_INT;
     double low = whole && !x->is_log ? x->low - 0.5 : x->low,
            high = whole && !x->is_log ? x->high + 0.5 : x->high,
            y = x->is_log ? exp(log(low) + u * (log(high) - log(low))) : low + u * (high - low);
