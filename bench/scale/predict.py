@@ -8,7 +8,7 @@ Time of an update on R ranks, each computing the same number of tokens:
 
     T(R) = compute + adds + exposed + gather + latency
 
-    compute   step on one GPU, measured (docs/PERFORMANCE.md, "On a GPU")
+    compute   step on one GPU, measured (docs/performance/GPU.md)
     reduce    4 P bytes of f32 gradients leave and reach each GPU, (R - 1) / R of them to and from others;
               the part that the backward pass hides is not exposed
     gather    2 P bytes of bf16 weights reach each GPU before the next forward pass: not hidden
@@ -21,7 +21,7 @@ use the card. R above one node is limited by the card.
 import argparse
 
 GB = 1e9
-# name, parameters, ms of a step and tokens per step on one GPU: rows of docs/PERFORMANCE.md, bf16, one H200
+# name, parameters, ms of a step and tokens per step on one GPU: rows of docs/performance/GPU.md, bf16, one H200
 MODELS = [
     ("bert-base, 256 x 128", 110e6, 36.4, 256 * 128),
     ("bert-large, 128 x 128", 336e6, 61.2, 128 * 128),
