@@ -59,7 +59,7 @@ for m in bart mbart; do
     sed 's/"decoder_start_token_id": 2/"decoder_start_token_id": 9/' "tests/golden/$m-lm/config.json" >"$tmp/$m-9/config.json"
 done
 awk 'BEGIN { print "text\ttarget\tlabel"
-    for (i = 1; i < 31; i++) print "w" i " w5 w6\tw7 w" i + 9 " w8\t" i % 2 }' >"$tmp/pairs.tsv"
+    for (i = 1; i < 121; i++) print "w" i % 60 + 10 " w" i % 7 " w6\tw7 w" i % 50 + 12 " w8\t" i % 2 }' >"$tmp/pairs.tsv"
 # shellcheck disable=SC2086  # an analysis and its options
 start_matters() { # MODEL; the analysis is in $analysis, which splits into words
     m=$1

@@ -149,7 +149,7 @@ section_unknown() {
     run 0 info "$tmp/other" --tensors --json
     json "$tmp/out"
     out_has '"supported": false' '"problem": '
-    refuses 'not a folder' -- info "$golden/bert-classify/model.safetensors"
+    refuses 'weights in safetensors, expected the folder of a model' -- info "$golden/bert-classify/model.safetensors"
 }
 
 section_config() {

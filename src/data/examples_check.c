@@ -48,7 +48,7 @@ static bool check_columns(const ses_examples *d, ses_err *e)
         return ses_fail(e, SES_EARG,
                         "%zu examples have %zu different numbers as labels: the task regress learns numbers",
                         d->n, d->n_labels);
-    if (d->n_labels < LEAST_LABELS) return true;
+    if (d->n_labels < LEAST_LABELS || d->n_labels <= d->n / 2) return true; /* texts hardly ever repeat */
     ses_row_set s = { 0 };
     bool ok = ses_row_set_add_examples(&s, d, e);
     size_t texts = ok ? ses_row_set_distinct(&s) : 0;

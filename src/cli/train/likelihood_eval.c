@@ -45,17 +45,19 @@ static bool is_finetune_task(const char *task)
     return false;
 }
 
+static const char needs_task[] = "--shots needs --task FILE.json or the name of a task file";
+
 bool ses_likelihood_task_path(const char *task, const ses_likelihood_args *a, char **path, ses_err *e)
 {
     size_t n = task ? strlen(task) : 0;
     bool is_file = n > 5 && !strcmp(task + n - 5, ".json"), given = a->shots >= 0;
     *path = NULL;
-    if (!task && given)
-        return ses_fail(e, SES_EUSAGE, "--shots needs --task FILE.json or the name of a task");
+    if (!task && given) return ses_fail(e, SES_EUSAGE, "%s", needs_task);
     if (!task || (!given && !is_file && is_finetune_task(task))) return true;
     ses_err bad = { 0 };
     *path = is_file ? ses_strdup(task, e) : ses_eval_task_find(task, &bad);
     if (*path || (!given && !is_file)) return true;
+    if (given && is_finetune_task(task)) return ses_fail(e, SES_EUSAGE, "%s", needs_task);
     char *names = bad.code ? NULL : ses_eval_task_list(&bad);
     if (bad.code) return ses_fail(e, bad.code, "%s", bad.msg);
     ses_fail(e, SES_EUSAGE, "no task file %s: expected FILE.json or one of %s", ses_quoted_of(task, n).s,
