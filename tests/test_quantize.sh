@@ -171,6 +171,9 @@ ok "nothing was written" test ! -e "$tmp/no"
 # int8 weights require scales.
 cp -r "$tmp/int8" "$tmp/torn"
 sed 's/_scale"/_scalf"/g' "$tmp/int8/model.sesame-int8" >"$tmp/torn/model.sesame-int8"
+ok "a changed header" exits 3 "$sesame" eval "$tmp/torn" "$tmp/dev.tsv" --task classify
+ok "is noticed" grep -q 'checksum' "$tmp/err"
+sed 's/_scale"/_scalf"/g; s/"sesame_checksum"/"other__checksum"/' "$tmp/int8/model.sesame-int8" >"$tmp/torn/model.sesame-int8"
 ok "scales are missing" exits 3 "$sesame" eval "$tmp/torn" "$tmp/dev.tsv" --task classify
 ok "names it" grep -q 'dtype I8 without ".*_scale"' "$tmp/err"
 

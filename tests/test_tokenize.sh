@@ -55,7 +55,9 @@ expect '[CLS] a [SEP]
 [CLS] b [SEP]' 0 'a\nb' tokenize -m "$tmp" -
 expect '' 0 '' tokenize -m "$m"
 expect 'a b' 0 'a b\n' tokenize -m "$m" --no-special
-expect '[CLS] [UNK] [SEP]' 0 'caf\303\n' tokenize -m "$m"
+expect '' 3 'caf\303\n' tokenize -m "$m"
+err_has 'line 1: byte 4: invalid UTF-8'
+expect '[CLS] [UNK] [SEP]' 0 'caf\303\n' tokenize -m "$m" --encoding utf-8-replace
 printf 'a\n' >"$tmp/one"
 printf 'b' >"$tmp/two"
 expect '[CLS] a [SEP]
@@ -122,7 +124,8 @@ expect '' 3 '' tokenize -m "$m" -f /dev/zero
 err_has '/dev/zero: line 1 is longer than 256 MiB'
 expect '{"error":"line 1, column 129 (byte 128): nested deeper than 128 levels"}' 1 \
     "$(awk 'BEGIN { while (i++ < 100000) printf "[" }')" tokenize -m "$m" --jsonl
-expect '[CLS] a b [SEP]' 0 'a \000\357\277\275 b\n' tokenize -m "$m"
+expect '' 3 'a \000\357\277\275 b\n' tokenize -m "$m"
+err_has 'line 1: byte 3: NUL'
 "$sesame" tokenize -m "$m" >/dev/full 2>"$tmp/err" <"$tmp/one"
 [ $? -eq 1 ] && passed=$((passed + 1)) || { failed=$((failed + 1)); echo "failed: a full disk"; }
 err_has 'standard output'
