@@ -142,7 +142,7 @@ that 'two passes' 'sed "s/new york/new york times/g" "$tmp/text" >"$tmp/text2" &
     grep -q new_york_times "$tmp/phrases2" && [ ! -e "$tmp/phrases2.pass0" ]'
 that 'phrases: an existing file is kept' '! "$sesame" vectors phrases -q --output "$tmp/phrases" "$tmp/text" 2>"$tmp/err" && grep -q overwrite "$tmp/err"'
 that 'phrases: a file of a pass is kept' 'rm -f "$tmp/p"; echo mine >"$tmp/p.pass0"
-    ! "$sesame" vectors phrases -q --passes 2 --output "$tmp/p" "$tmp/text" 2>"$tmp/err" && grep -q "pass0 exists" "$tmp/err" && [ "$(cat "$tmp/p.pass0")" = mine ]'
+    ! "$sesame" vectors phrases -q --passes 2 --output "$tmp/p" "$tmp/text" 2>"$tmp/err" && grep -q "pass0: already exists" "$tmp/err" && [ "$(cat "$tmp/p.pass0")" = mine ]'
 that 'phrases: standard input' '! "$sesame" vectors phrases -q --output "$tmp/x" - </dev/null 2>"$tmp/err" && grep -q "read twice" "$tmp/err"'
 
 counted

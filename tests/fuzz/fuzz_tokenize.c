@@ -1,8 +1,9 @@
-/* Objects of `tokenize --jsonl`. Each line gives a line of output: an encoding or an error. The first byte
- * selects options. */
+/* Objects of `tokenize --jsonl`. Each line gives a line of output: an encoding or an error. A file that is not
+ * text is refused. The first byte selects options. */
 #define _POSIX_C_SOURCE 200809L
 #include "fuzz_command.h"
 #include "fuzz_folder.h"
+#include "io/text_decoder.h"
 #include "sesame/json.h"
 
 static const char first[] = "{\"text\": \"a\"}\n"; /* the file begins as text: it is not decompressed */
@@ -56,11 +57,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     int before = fuzz_stdout_to(file);
     bool ok = fuzz_command("tokenize", list, &e);
     fuzz_stdout_back(before);
-    MUST(!e.code);
+    bool is_text = ses_text_good(text, size) == size;
+    MUST(e.code == (is_text ? SES_OK : SES_EFORMAT));
     char *out = fuzz_read_back(file, &out_size);
-    MUST(count_lines(out, out_size) == count_lines(text, size));
+    MUST(!is_text || count_lines(out, out_size) == count_lines(text, size));
     for (char *at = out, *lf; (lf = strchr(at, '\n')); at = lf + 1) failed += is_error(at, (size_t)(lf - at));
-    MUST(ok == !failed);
+    MUST(ok == (is_text && !failed));
     free(out);
     free(text);
     fclose(file);
