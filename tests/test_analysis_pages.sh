@@ -1,5 +1,5 @@
 #!/bin/sh
-# One page of every analysis and of compress in a real browser (tests/test_analysis_pages.py); skipped without chromium, its
+# One page of every analysis, of compress and of training runs in a real browser (tests/test_analysis_pages.py); skipped without chromium, its
 # driver, python3-selenium or the bundled models. axe-core as in tests/test_web.sh.
 # Usage: test_analysis_pages.sh BUILD_DIR, from the source folder.
 set -u
@@ -44,6 +44,11 @@ done
 "$sesame" compress sesame-sentiment --task classify --eval "$tmp/t.tsv" --labels 0=negative,1=positive --methods int8 \
     --rounds 1 --bootstrap 50 -o "$tmp/compress" >"$tmp/out" 2>"$tmp/err" && cp "$tmp/compress/compress.html" "$pages/compress.html"
 that "the page of compress" '[ -s "$pages/compress.html" ]'
+"$sesame" finetune -m sesame-small --task classify --train "$tmp/t.tsv" --eval "$tmp/t.tsv" --epochs 2 --batch-size 4 \
+    --bootstrap 20 -o "$tmp/run" >"$tmp/out" 2>"$tmp/err" && cp "$tmp/run/report.html" "$pages/run.html" && cp -r "$tmp/run" "$tmp/two"
+that "the report of a run" '[ -s "$pages/run.html" ]'
+"$sesame" report "$tmp/run" "$tmp/two" -o "$pages/runs.html" >"$tmp/out" 2>"$tmp/err"
+that "the report of two runs" '[ -s "$pages/runs.html" ]'
 axe=$tmp/axe.min.js
 "$python" - "$axe" "$build"/axe/*.whl <<'EOF' || axe=-
 import importlib.util, pathlib, sys, zipfile

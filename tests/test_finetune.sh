@@ -298,11 +298,11 @@ errors() # kind, score, then options
     ok "errors of $kind" grep -q "\"kind\": \"$kind\"" "$tmp/errors/eval_errors.json"
     ok "their score" grep -q "\"score\": \"$by\"" "$tmp/errors/eval_errors.json"
     ok "a text of $kind" grep -q '"text": "[a-z]' "$tmp/errors/eval_errors.json"
-    ok "a report of $kind" grep -q '<h3>Worst errors</h3>' "$tmp/errors/report.html"
+    ok "a report of $kind" grep -q '<figcaption>Worst errors</figcaption>' "$tmp/errors/report.html"
 }
 errors labels probability --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv"
 errors tags 'wrong words' --task tag --train "$tmp/tags.txt" --eval "$tmp/tags.txt"
-ok "wrong words" grep -q '<th>word</th><th>true</th><th>predicted</th>' "$tmp/errors/report.html"
+ok "wrong words" grep -q '>word</th><th scope="col">true</th><th scope="col">predicted</th>' "$tmp/errors/report.html"
 errors sets 'wrong labels' --task multi_label --train "$tmp/multi.tsv" --eval "$tmp/multi.tsv"
 errors texts f1 --task answer --train "$tmp/squad.json" --eval "$tmp/squad.json" --no-answers
 awk 'BEGIN { print "sentence\tscore"; for (i = 0; i < 20; i++) printf "the film was %s\t%g\n", i % 2 ? "good" : "bad", i / 4 }' \

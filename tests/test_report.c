@@ -29,6 +29,9 @@ static ses_report *full_report(void)
     ses_report_strip(r, "Words", 4, names, values);
     ses_report_arcs(r, "Trees", 4, names, head, predicted);
     ses_report_scatter(r, "Points", &(ses_figure_points){ 4, x, high, names, names });
+    ses_figure *tiles = ses_report_tiles(r, names[1], names[2]);
+    for (int i = 0; i < 4; i++) ses_figure_tile(tiles, names[i], names[3 - i], i % 2 ? names[i] : NULL);
+    ses_figure_note(tiles, "A note on %s.", names[1]);
     ses_report_note(r, "%d rows were left out.", 3);
     ses_report_token(r, "the", 3, 0, 3, 0);
     ses_json_put_int(ses_report_json(r), 7);
@@ -159,6 +162,103 @@ static void test_log_axis(void)
     ses_report_free(r);
 }
 
+static bool has(const ses_buf *out, const char *text) { return strstr(out->data, text) != NULL; }
+
+static int count(const ses_buf *out, const char *text)
+{
+    int n = 0;
+    for (const char *at = out->data; (at = strstr(at, text)); at++) n++;
+    return n;
+}
+
+/* Long curves: bins, a smoothed curve in front of faint values, outliers beyond the axis. */
+static void test_long_lines(void)
+{
+    enum { N = 5000 };
+    static double x[N], y[N];
+    for (int i = 0; i < N; i++)
+        x[i] = 1000 + i, y[i] = i == 40 ? 1e200 : i == 41 ? NAN : 2 + (i % 2 ? 0.5 : -0.5);
+    for (int smooth = 0; smooth < 2; smooth++) {
+        ses_err e = { 0 };
+        ses_buf out = { 0 };
+        ses_report *r = ses_report_new(&e);
+        ses_figure *f = ses_report_lines(r, "Loss", "updates", "loss");
+        y[40] = smooth ? 9 : 2.5;
+        ses_figure_show(f, SES_SHOW_LAST | SES_SHOW_ZERO | (smooth ? SES_SHOW_SMOOTH : 0));
+        ses_figure_line(f, &(ses_figure_series){ .name = "one", .n = N, .x = x, .y = y });
+        CHECK(ses_report_svg(r, &head_of, &out, &e) && !has(&out, "nan") && !has(&out, "inf"));
+        CHECK(out.len < 20000 && count(&out, "class=\"l r s0\"") == smooth &&
+              count(&out, "class=\"l s0\"") == 1);
+        CHECK(has(&out, ">last 2.5</text>") && has(&out, ">0</text>") && !has(&out, ">one</text>"));
+        CHECK(!has(&out, ">8</text>")); /* the outlier is beyond the axis */
+        out.len = 0;
+        ses_report_draw(r, &(ses_draw){ .width = 60 }, &out);
+        CHECK(ses_buf_ok(&out, &e) && has(&out, "a one"));
+        ses_buf_free(&out);
+        ses_report_free(r);
+    }
+}
+
+/* More curves than letters; values whose difference is not finite. */
+static void test_many_lines(void)
+{
+    static const double x[] = { 0, 1, 2 }, y[] = { -1.7e308, 1, 1.7e308 };
+    ses_err e = { 0 };
+    ses_buf out = { 0 };
+    ses_report *r = ses_report_new(&e);
+    ses_figure *f = ses_report_lines(r, "Runs", "updates", "loss");
+    for (int i = 0; i < 200; i++)
+        ses_figure_line(f, &(ses_figure_series){ .name = "run", .n = 3, .x = x, .y = y });
+    CHECK(ses_report_svg(r, &head_of, &out, &e) && count(&out, ">run</text>") == 200 && !has(&out, "nan"));
+    ses_figure_show(f, SES_SHOW_NO_KEY);
+    out.len = 0;
+    CHECK(ses_report_svg(r, &head_of, &out, &e) && count(&out, ">run</text>") == 0);
+    out.len = 0;
+    ses_report_draw(r, &(ses_draw){ .width = 60 }, &out);
+    CHECK(ses_buf_ok(&out, &e) && out.len);
+    ses_buf_free(&out);
+    ses_report_free(r);
+}
+
+/* Flags of figures in a page. */
+static void test_page_parts(void)
+{
+    static const float share[] = { 1, 0, 0.25F, 0.75F };
+    static const char *const label[] = { "no", "yes" }, *const cell[] = { "4\n100 %", "0\n0 %", "1\n25 %",
+                                                                          "3\n75 %" };
+    ses_err e = { 0 };
+    ses_buf out = { 0 };
+    ses_report *r = ses_report_new(&e);
+    ses_figure_tile(ses_report_tiles(r, "A run", "a model"), "F1", "0.9", "best");
+    for (int i = 0; i < 3; i++) {
+        ses_figure *f = ses_report_heatmap(
+            r, "Matrix",
+            &(ses_figure_matrix){ 2, 2, share, label, label, "true", "predicted", cell, SES_SCALE_MATCH });
+        ses_figure_show(f, SES_SHOW_SMALL | (i == 2 ? SES_SHOW_FIRST : 0));
+    }
+    ses_figure *f = ses_report_table(r, "Rows", "name|+right|-wrong|`command");
+    ses_figure_show(f, SES_SHOW_FOLDED | SES_SHOW_CARDS);
+    ses_figure_cell(f, "one"), ses_figure_cell_key(f, 9);
+    for (int i = 0; i < 3; i++) ses_figure_cell(f, "<%d>", i);
+    CHECK(ses_report_html(r, &head_of, &out, &e) && is_balanced(strstr(out.data, "<main>") ? out.data : ""));
+    CHECK(has(&out, "<h2 class=\"part\">A run</h2>\n<p class=\"sub\">a model</p>") &&
+          has(&out, "<div><dt>F1</dt><dd>0.9</dd><dd class=\"more\">best</dd></div>"));
+    CHECK(count(&out, "<div class=\"small\">") == 2 && count(&out, "<figure") == 3);
+    CHECK(has(&out, "rows: true, columns: predicted</text>") && has(&out, ">25 %</text>") &&
+          !has(&out, "values"));
+    CHECK(count(&out, "<rect class=\"f0\"") == 6 && count(&out, "<rect class=\"f1\"") == 6);
+    CHECK(has(&out, "<details class=\"card\"><summary>Rows</summary>") &&
+          has(&out, "<table class=\"cards\">"));
+    CHECK(
+        has(&out, "data-label=\"name\"><span class=\"key\" style=\"background:var(--c1)\"></span>one</td>"));
+    CHECK(has(&out, "<td class=\"good\" data-label=\"right\">&lt;0&gt;</td>") &&
+          has(&out, "<td class=\"c\" data-label=\"command\"><code>&lt;2&gt;</code></td>"));
+    ses_buf_free(&out);
+    ses_report_free(r);
+    ses_figure_show(NULL, 0), ses_figure_note(NULL, "a"), ses_figure_cell_key(NULL, 0);
+    ses_figure_tile(NULL, "a", "b", NULL);
+}
+
 /* An axis ends below 0 only if a value is there. */
 static void test_low_end(void)
 {
@@ -203,6 +303,9 @@ int main(void)
     test_limits();
     test_log_axis();
     test_low_end();
+    test_long_lines();
+    test_many_lines();
+    test_page_parts();
     test_layers();
     return check_report();
 }

@@ -138,6 +138,22 @@ ses_figure *ses_figure_new(ses_report *r, const ses_figure_kind *kind, const cha
     return f;
 }
 
+void ses_figure_show(ses_figure *f, int flags)
+{
+    if (f) f->show = flags;
+}
+
+void ses_figure_note(ses_figure *f, const char *fmt, ...)
+{
+    ses_buf text = { 0 };
+    va_list ap;
+    va_start(ap, fmt);
+    ses_buf_vappendf(&text, fmt, ap);
+    va_end(ap);
+    if (f) f->note = ses_figure_string(f->report, text.data);
+    ses_buf_free(&text);
+}
+
 /* ---- output ---- */
 
 /* Calls put for each note. */
@@ -193,6 +209,7 @@ void ses_report_draw(const ses_report *r, const ses_draw *d, ses_buf *out)
             ses_buf_put(out, '\n');
         }
         f->kind->text(f, d, out);
+        if (f->note) put_wrapped(out, f->note, d->width);
     }
     if (r->figure && r->notes.len) ses_buf_put(out, '\n');
     each_note(r, put_wrapped, d->width, out);
@@ -229,7 +246,7 @@ bool ses_report_envelope(ses_report *r, const ses_report_head *h, ses_buf *out, 
     return result && ses_buf_ok(out, e);
 }
 
-enum { SVG_WIDTH = 720, SVG_MARGIN = 16, SVG_TITLE = 26 };
+enum { SVG_WIDTH = 720, SVG_SMALL = 344, SVG_MARGIN = 16, SVG_TITLE = 26 };
 
 bool ses_report_svg(const ses_report *r, const ses_report_head *h, ses_buf *out, ses_err *e)
 {
@@ -244,6 +261,7 @@ bool ses_report_svg(const ses_report *r, const ses_report_head *h, ses_buf *out,
         ses_buf_appendf(&body, "<g transform=\"translate(%d %.1f)\">", SVG_MARGIN, y);
         y += f->kind->svg(f, SVG_WIDTH - 2 * SVG_MARGIN, &body) + SVG_MARGIN;
         ses_buf_puts(&body, "</g>\n");
+        if (f->note) ses_svg_text(&body, SVG_MARGIN, y, "d", f->note), y += SVG_MARGIN;
     }
     ses_buf_appendf(out,
                     "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" width=\"%d\" "
@@ -289,7 +307,8 @@ void ses_report_page_data(ses_report *r, const char *id, const char *json, size_
 static void put_inline_svg(const ses_figure *f, const char *attributes, ses_buf *out)
 {
     ses_buf svg = { 0 };
-    double width = SVG_WIDTH - 2 * SVG_MARGIN, height = f->kind->svg(f, width, &svg);
+    double width = f->show & SES_SHOW_SMALL ? SVG_SMALL : SVG_WIDTH - 2 * SVG_MARGIN,
+           height = f->kind->svg(f, width, &svg);
     ses_buf_appendf(out, "<svg%s viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"", attributes, width,
                     height);
     ses_html_text(out, f->title);
@@ -300,14 +319,8 @@ static void put_inline_svg(const ses_figure *f, const char *attributes, ses_buf 
     ses_buf_free(&svg);
 }
 
-static void put_html_figure(const ses_figure *f, ses_buf *out)
+static void put_html_drawing(const ses_figure *f, ses_buf *out)
 {
-    ses_buf_puts(out, "<figure class=\"card\">");
-    if (*f->title) {
-        ses_buf_puts(out, "<figcaption>");
-        ses_html_text(out, f->title);
-        ses_buf_puts(out, "</figcaption>");
-    }
     if (f->kind->html) {
         f->kind->html(f, out);
     } else {
@@ -315,7 +328,37 @@ static void put_html_figure(const ses_figure *f, ses_buf *out)
         put_inline_svg(f, "", out);
         ses_buf_puts(out, "</div>");
     }
-    ses_buf_puts(out, "</figure>\n");
+    if (f->note) put_html_note(out, f->note, 0);
+}
+
+static void put_html_figure(const ses_figure *f, ses_buf *out)
+{
+    bool folded = f->show & SES_SHOW_FOLDED;
+    if (f->is_part) {
+        put_html_drawing(f, out);
+        return;
+    }
+    ses_buf_puts(out, folded ? "<details class=\"card\"><summary>" : "<figure class=\"card\">");
+    if (*f->title && !folded) ses_buf_puts(out, "<figcaption>");
+    ses_html_text(out, f->title);
+    if (*f->title && !folded) ses_buf_puts(out, "</figcaption>");
+    if (folded) ses_buf_puts(out, "</summary>");
+    put_html_drawing(f, out);
+    ses_buf_puts(out, folded ? "</details>\n" : "</figure>\n");
+}
+
+/* Neighboring small figures share a grid. */
+static void put_html_figures(const ses_report *r, ses_buf *out)
+{
+    bool in_grid = false;
+    for (const ses_figure *f = r->figure; f; f = f->next) {
+        bool small = f->show & SES_SHOW_SMALL;
+        if (in_grid && (!small || f->show & SES_SHOW_FIRST)) ses_buf_puts(out, "</div>\n"), in_grid = false;
+        if (small && !in_grid) ses_buf_puts(out, "<div class=\"small\">\n");
+        in_grid = small;
+        put_html_figure(f, out);
+    }
+    if (in_grid) ses_buf_puts(out, "</div>\n");
 }
 
 static void put_json_figure(const ses_figure *f, ses_json_writer *w)
@@ -381,7 +424,7 @@ bool ses_report_html(ses_report *r, const ses_report_head *h, ses_buf *out, ses_
     put_file(r->style, out);
     ses_buf_puts(out, "</style></head>\n<body><header><p class=\"kicker\">sesame ");
     ses_html_text(out, h->analysis);
-    ses_buf_puts(out, "</p><h1>");
+    ses_buf_puts(out, r->title.len ? "</p><h1>" : "</p><h1 class=\"summary\">");
     ses_html_text(out, title_of(r, h));
     ses_buf_puts(out, "</h1>");
     if (h->model) {
@@ -392,11 +435,15 @@ bool ses_report_html(ses_report *r, const ses_report_head *h, ses_buf *out, ses_
     ses_buf_puts(out, "</header>\n<main>\n");
     if (r->n_scripts) ses_buf_puts(out, "<div id=\"app\"></div>\n");
     ses_buf_puts(out, r->n_scripts ? "<section id=\"figures\">\n" : "<section>\n");
-    for (const ses_figure *f = r->figure; f; f = f->next) put_html_figure(f, out);
+    put_html_figures(r, out);
     each_note(r, put_html_note, 0, out);
-    ses_buf_puts(out, "</section>\n</main>\n<footer><p>Made by <code>");
-    ses_html_text(out, h->command);
-    ses_buf_appendf(out, "</code>, Sesame %s.</p></footer>\n", SES_VERSION);
+    ses_buf_puts(out, "</section>\n</main>\n<footer><p>Made by ");
+    if (h->command) {
+        ses_buf_puts(out, "<code>");
+        ses_html_text(out, h->command);
+        ses_buf_puts(out, "</code>, ");
+    }
+    ses_buf_appendf(out, "Sesame %s.</p></footer>\n", SES_VERSION);
     ses_buf_append(out, r->data.data ? r->data.data : "", r->data.len);
     for (size_t i = 0; i < r->n_scripts; i++) {
         ses_buf_puts(out, "<script>");

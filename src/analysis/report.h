@@ -29,9 +29,31 @@ void ses_report_note(ses_report *r, const char *fmt, ...) SES_PRINTF(2, 3);
 
 /* ---- figures ---- */
 
-/* A table; columns: titles separated by '|', a leading '>' right-aligns. Cells in row-major order. */
+/* How a page shows a figure. */
+enum {
+    SES_SHOW_SMALL = 1,   /* beside the small figures before and after it */
+    SES_SHOW_FIRST = 2,   /* a small figure that begins a new row */
+    SES_SHOW_FOLDED = 4,  /* closed until the reader opens it */
+    SES_SHOW_CARDS = 8,   /* a table: on narrow screens each row is a block with its titles */
+    SES_SHOW_SMOOTH = 16, /* curves: the values of long ones are faint, behind a smoothed curve */
+    SES_SHOW_NO_KEY = 32, /* curves: another figure names their colors */
+    SES_SHOW_LAST = 64,   /* curves: names with the last value */
+    SES_SHOW_ZERO = 128   /* curves: the x axis begins at 0 */
+};
+enum { SES_SMOOTHED_POINTS = 30 };              /* SES_SHOW_SMOOTH leaves shorter curves as they are */
+void ses_figure_show(ses_figure *f, int flags); /* the sum of SES_SHOW_... */
+/* Adds a sentence below the figure. */
+void ses_figure_note(ses_figure *f, const char *fmt, ...) SES_PRINTF(2, 3);
+
+/* A table; columns: titles separated by '|'. A leading '>' right-aligns, '`' shows code, '+' and '-' show
+ * right and wrong values. Cells in row-major order. */
 ses_figure *ses_report_table(ses_report *r, const char *title, const char *columns);
 void ses_figure_cell(ses_figure *f, const char *fmt, ...) SES_PRINTF(2, 3);
+void ses_figure_cell_key(ses_figure *f, int64_t line); /* the last cell names a curve: its color */
+
+/* Headline numbers under a heading and a line `sub`; both may be "". more: small print, may be NULL. */
+ses_figure *ses_report_tiles(ses_report *r, const char *title, const char *sub);
+void ses_figure_tile(ses_figure *f, const char *name, const char *value, const char *more);
 
 /* Curves over a common x axis. */
 typedef struct ses_figure_series {
@@ -50,14 +72,15 @@ void ses_figure_log_x(ses_figure *f);
 typedef enum {
     SES_SCALE_UNIT,   /* 0 to 1 */
     SES_SCALE_SIGNED, /* two hues around 0, up to the largest absolute value */
-    SES_SCALE_RANGE   /* least to greatest value */
+    SES_SCALE_RANGE,  /* least to greatest value */
+    SES_SCALE_MATCH   /* 0 to 1; cells off the diagonal in another hue */
 } ses_figure_scale;
 typedef struct ses_figure_matrix {
     int64_t rows, cols;
     const float *value; /* [rows, cols] */
     const char *const *row_name, *const *col_name;
     const char *row_label, *col_label; /* what rows and columns are: "layer", "head" */
-    const char *const *cell;           /* [rows, cols] texts in the cells; NULL: none */
+    const char *const *cell;           /* [rows, cols] texts in the cells, one or two lines; NULL: none */
     ses_figure_scale scale;
 } ses_figure_matrix;
 ses_figure *ses_report_heatmap(ses_report *r, const char *title, const ses_figure_matrix *m);
@@ -133,7 +156,7 @@ typedef struct ses_draw { /* a terminal */
 /* The first member of the envelope, and of the page's heading. */
 typedef struct ses_report_head {
     const char *analysis, *title, *model; /* title: the default; model may be NULL */
-    const char *command;                  /* the command line, for the page */
+    const char *command;                  /* the command line, for the page; NULL: none */
     const char *settings;                 /* JSON object; NULL: {} */
     uint64_t seed;
 } ses_report_head;

@@ -3,9 +3,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "fuzz_folder.h"
 
-#include "cli/inspect/html_report.h"
 #include "cli/inspect/run_record.h"
-#include "cli/train/loss_curve_svg.h"
+#include "cli/inspect/run_report.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -55,13 +54,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         for (size_t k = 0; k < 4; k++) ses_run_records_setting(&l, k);
     }
     snprintf(svg, sizeof svg, "%s/report.html", dir);
-    if (ok) MUST(ses_run_records_rank(&l, &e) && ses_html_report_write(&l, svg, true, &e));
+    if (ok) MUST(ses_run_records_rank(&l, &e) && ses_run_report_write(&l, svg, true, &e));
     unlink(svg);
     ses_run_records_free(&l);
     snprintf(path, sizeof path, "%s/%s", dir, name[1]);
     snprintf(svg, sizeof svg, "%s/curve.svg", dir);
     e = (ses_err){ 0 };
-    ok = ses_loss_curve_svg(path, svg, "run", &e);
+    ok = ses_run_curve_write(path, svg, "run", &e);
     MUST(ok == (e.code == SES_OK));
     unlink(svg);
     for (size_t i = 0; i < SES_LEN(name); i++) {

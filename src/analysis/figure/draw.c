@@ -139,7 +139,8 @@ const char ses_svg_style[] =
     ".b{font-weight:600;font-size:14px}.k{font-size:10px}.e{text-anchor:end}.m{text-anchor:middle}.p{fill:#"
     "fff}"
     ".g{stroke:#d9dee4;fill:none}.l{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}"
-    ".h{stroke-dasharray:5 4}.s0{stroke:#0b63ce}.s1{stroke:#c2410c}.s2{stroke:#15803d}.s3{stroke:#8b2fd6}"
+    ".r{stroke-width:1;stroke-opacity:.3}.h{stroke-dasharray:5 "
+    "4}.s0{stroke:#0b63ce}.s1{stroke:#c2410c}.s2{stroke:#15803d}.s3{stroke:#8b2fd6}"
     ".s4{stroke:#946200}.s5{stroke:#0e7490}.s6{stroke:#be123c}.s7{stroke:#57606a}"
     ".f0{fill:#0b63ce}.f1{fill:#c2410c}.f2{fill:#15803d}.f3{fill:#8b2fd6}.f4{fill:#946200}.f5{fill:#0e7490}"
     ".f6{fill:#be123c}.f7{fill:#57606a}"
@@ -173,7 +174,8 @@ double ses_shades_at(const ses_shades *s, double x)
 {
     double size = fmax(fabs(s->low), fabs(s->high));
     switch (s->scale) {
-    case SES_SCALE_UNIT: return x;
+    case SES_SCALE_UNIT:
+    case SES_SCALE_MATCH: return x;
     case SES_SCALE_SIGNED: return size > 0 ? x / size : x;
     case SES_SCALE_RANGE: return s->high > s->low ? (x - s->low) / (s->high - s->low) : 1;
     }

@@ -19,8 +19,10 @@ typedef struct ses_figure_kind {
 
 struct ses_figure {
     const ses_figure_kind *kind;
-    const char *title;
-    void *data; /* the struct of the kind */
+    const char *title, *note; /* note: NULL: none */
+    int show;                 /* SES_SHOW_... */
+    bool is_part;             /* begins a part of the page: its html has the title and no card around it */
+    void *data;               /* the struct of the kind */
     ses_report *report;
     ses_figure *next;
 };

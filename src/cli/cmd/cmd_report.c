@@ -1,7 +1,7 @@
 /* report: writes an HTML report of training runs. */
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/inspect/html_report.h"
+#include "cli/inspect/run_report.h"
 
 typedef struct args {
     const char *output;
@@ -18,7 +18,7 @@ static bool run(ses_call *c, ses_err *e)
     const args *a = c->args;
     ses_run_records l;
     bool ok = ses_run_records_open(&l, c->operands, (size_t)c->n_operands, e) &&
-              ses_run_records_rank(&l, e) && ses_html_report_write(&l, a->output, a->overwrite, e);
+              ses_run_records_rank(&l, e) && ses_run_report_write(&l, a->output, a->overwrite, e);
     if (ok && !c->quiet) fprintf(stderr, "%s: %zu run%s\n", a->output, l.n, l.n == 1 ? "" : "s");
     ses_run_records_free(&l);
     return ok;

@@ -183,6 +183,14 @@ static bool add_run(ses_run_records *l, const char *dir, const char *name, ses_e
     return true;
 }
 
+bool ses_run_records_add_log(ses_run_records *l, const char *log, const char *name, ses_err *e)
+{
+    if (!ses_array_reserve(&l->item, &l->cap, l->n + 1, sizeof *l->item, e)) return false;
+    ses_run_record *r = &l->item[l->n++];
+    *r = (ses_run_record){ 0 };
+    return (r->name = ses_strdup(name, e)) && read_log(r, log, e);
+}
+
 typedef struct run_names {
     ses_buf names; /* each ended by NUL */
     const char *dir;

@@ -32,6 +32,8 @@ typedef struct ses_run_records {
 
 /* Adds the run in a folder, or all runs in its subfolders (a search), sorted by name. */
 bool ses_run_records_add(ses_run_records *l, const char *path, ses_err *e);
+/* Adds a run of which only the log is known. */
+bool ses_run_records_add_log(ses_run_records *l, const char *log, const char *name, ses_err *e);
 /* Fails without a run. */
 bool ses_run_records_open(ses_run_records *l, char *const *paths, size_t n, ses_err *e);
 void ses_run_records_free(ses_run_records *l); /* back to zero */

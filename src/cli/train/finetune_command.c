@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/number_text.h"
-#include "cli/inspect/html_report.h"
+#include "cli/inspect/run_report.h"
 #include "cli/train/search/finetune_search.h"
 #include "cli/ui/show_values.h"
 #include "command_text.h"
@@ -89,7 +89,7 @@ static bool finish(const ses_finetune *f, const ses_finetune_args *a, const ses_
                    const ses_call *c, ses_run_end end, bool part, ses_err *e)
 {
     ses_err ignored = { 0 };
-    if (!ses_html_report_write_run(a->s.train.run.output, &ignored))
+    if (!ses_run_report_write_run(a->s.train.run.output, &ignored))
         fprintf(stderr, "sesame: report.html: %s\n", ignored.msg);
     if (!part && !c->quiet && !a->compute.json) show_summary(f, a, m, c, end);
     return part || !a->compute.json || ses_finetune_print_json(f, a->s.train.run.output, e);

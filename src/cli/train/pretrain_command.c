@@ -3,10 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "cli/inspect/html_report.h"
+#include "cli/inspect/run_report.h"
 #include "cli/ui/show_values.h"
 #include "command_text.h"
-#include "loss_curve_svg.h"
 #include "train/distill/student_config.h"
 #include "train/train_folder.h"
 #include "train_monitor.h"
@@ -101,7 +100,7 @@ static bool add_curve(void *ctx, const char *dir, ses_err *e)
     const ses_training_options *r = &((session *)ctx)->o.run;
     char *path = ses_path_join(dir, "curve.svg", e);
     char *log = path ? r->log ? ses_strdup(r->log, e) : ses_path_join(r->output, SES_RUN_LOG, e) : NULL;
-    bool ok = log && ses_loss_curve_svg(log, path, ses_path_name_of(r->output).s, e);
+    bool ok = log && ses_run_curve_write(log, path, ses_path_name_of(r->output).s, e);
     ses_free(log);
     ses_free(path);
     return ok;
@@ -111,7 +110,7 @@ static bool add_curve(void *ctx, const char *dir, ses_err *e)
 static bool finish(const session *s, ses_run_end end, ses_err *e)
 {
     ses_err ignored = { 0 };
-    if (!ses_html_report_write_run(s->o.run.output, &ignored))
+    if (!ses_run_report_write_run(s->o.run.output, &ignored))
         fprintf(stderr, "sesame: report.html: %s\n", ignored.msg);
     if (!s->call->quiet && !s->a->compute.json) show_summary(s, end);
     return !s->a->compute.json || print_json(s, e);
