@@ -46,7 +46,6 @@ static void draw_text_cell(const ses_figure_matrix *m, const ses_draw *d, int64_
     ses_buf_free(&text);
 }
 
-/* Wide matrices are drawn in blocks: the value of the largest size in each. */
 /* Names of the axes, and behind the separator the range of the values. */
 static void put_legend(const ses_figure_matrix *m, const ses_shades *s, const char *separator, ses_buf *out)
 {
@@ -58,6 +57,7 @@ static void put_legend(const ses_figure_matrix *m, const ses_shades *s, const ch
     ses_buf_appendf(out, "values %s to %s", ses_draw_number(low, s->low), ses_draw_number(high, s->high));
 }
 
+/* Wide matrices are drawn in blocks: the value of the largest size in each. */
 static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
 {
     const ses_figure_matrix *m = f->data;
@@ -182,7 +182,7 @@ static void put_cell(const grid *g, int64_t i, int64_t j, ses_buf *out)
     bool other = strength < 0 || (m->scale == SES_SCALE_MATCH && i != j);
     char row[24], col[24];
     if (isnan(v)) return;
-    if (m->cell) opacity = 0.04 + 0.4 * opacity; /* the text stays readable */
+    if (m->scale == SES_SCALE_MATCH) opacity = 0.04 + 0.4 * opacity; /* the text stays readable */
     ses_buf_appendf(out,
                     "<rect class=\"f%d\" fill-opacity=\"%.3f\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
                     "height=\"%.1f\"%s><title>",

@@ -134,11 +134,10 @@ static void put_html_titles(const column *col, size_t n, ses_buf *out)
 static void put_html_cell(const cell *x, const column *c, bool is_card, ses_buf *out)
 {
     bool code = *c->style == 'c', is_long = !c->right && !code && strlen(x->text) > LONG_CELL;
-    const char *gap = *c->style && is_long ? " " : "";
     ses_buf_puts(out, "<td");
-    if (*c->style || is_long || x->line)
-        ses_buf_appendf(out, " class=\"%s%s%s%s\"", c->style, gap, is_long ? "long" : "",
-                        x->line ? "name" : "");
+    if (*c->style || is_long)
+        ses_buf_appendf(out, " class=\"%s%s%s\"", c->style, *c->style && is_long ? " " : "",
+                        is_long ? "long" : "");
     if (is_card && *c->title) {
         ses_buf_puts(out, " data-label=\"");
         ses_html_text(out, c->title);

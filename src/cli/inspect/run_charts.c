@@ -1,6 +1,7 @@
 /* Curves of training runs. */
-#include "base/alloc.h"
 #include "run_figures.h"
+
+#include "base/alloc.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* Figures of one training run. */
 #include "run_figures.h"
+
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/energy/energy_meter.h"
