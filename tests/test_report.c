@@ -202,14 +202,15 @@ static void test_long_lines(void)
 /* More curves than letters; values whose difference is not finite. */
 static void test_many_lines(void)
 {
-    static const double x[] = { 0, 1, 2 }, y[] = { -1.7e308, 1, 1.7e308 };
+    static const double x[] = { 0, 1, 2, 1.7e308 }, y[] = { -1.7e308, 1, 1.7e308, 2 };
     ses_err e = { 0 };
     ses_buf out = { 0 };
     ses_report *r = ses_report_new(&e);
     ses_figure *f = ses_report_lines(r, "Runs", "updates", "loss");
     for (int i = 0; i < 200; i++)
-        ses_figure_line(f, &(ses_figure_series){ .name = "run", .n = 3, .x = x, .y = y });
-    CHECK(ses_report_svg(r, &head_of, &out, &e) && count(&out, ">run</text>") == 200 && !has(&out, "nan"));
+        ses_figure_line(f, &(ses_figure_series){ .name = "run", .n = 4, .x = x, .y = y });
+    CHECK(ses_report_svg(r, &head_of, &out, &e) && count(&out, ">run</text>") == 200 && !has(&out, "nan") &&
+          !has(&out, "inf"));
     ses_figure_show(f, SES_SHOW_NO_KEY);
     out.len = 0;
     CHECK(ses_report_svg(r, &head_of, &out, &e) && count(&out, ">run</text>") == 0);
@@ -259,6 +260,27 @@ static void test_page_parts(void)
     ses_figure_tile(NULL, "a", "b", NULL);
 }
 
+/* Names that are wider than their cells: upright, and long enough to tell them apart. */
+static void test_matrix_names(void)
+{
+    static const float share[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 };
+    static const char *const label[] = { "question type 1", "question type 2", "<entity>" };
+    for (int small = 0; small < 2; small++) {
+        ses_err e = { 0 };
+        ses_buf out = { 0 };
+        ses_report *r = ses_report_new(&e);
+        ses_figure_show(
+            ses_report_heatmap(r, "",
+                               &(ses_figure_matrix){ 3, 3, share, label, label, .scale = SES_SCALE_UNIT }),
+            small ? SES_SHOW_SMALL : 0);
+        CHECK(ses_report_html(r, &head_of, &out, &e));
+        CHECK(count(&out, ">question type 2</text>") == (small ? 1 : 2) && count(&out, "rotate(-90)") == 3);
+        CHECK(count(&out, ">&lt;entity&gt;</text>") == 2 && !has(&out, "<entity>"));
+        ses_buf_free(&out);
+        ses_report_free(r);
+    }
+}
+
 /* An axis ends below 0 only if a value is there. */
 static void test_low_end(void)
 {
@@ -306,6 +328,7 @@ int main(void)
     test_long_lines();
     test_many_lines();
     test_page_parts();
+    test_matrix_names();
     test_layers();
     return check_report();
 }

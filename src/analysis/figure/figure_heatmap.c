@@ -8,6 +8,7 @@
 
 enum {
     MAX_NAME = 14,
+    MAX_SVG_NAME = 24,
     LEFT = 96,
     TOP = 20,
     CELL_HEIGHT = 20,
@@ -105,6 +106,7 @@ typedef struct grid {
     const ses_figure_matrix *m;
     ses_shades shades;
     double left, top, w, h; /* h, w: of a cell */
+    int letters;            /* of the name of a row */
     bool is_upright;        /* names of columns that are wider than a cell */
 } grid;
 
@@ -115,7 +117,7 @@ static int longest_name(const char *const *name, int64_t n)
         int width = ses_draw_width(name[i]);
         if (width > longest) longest = width;
     }
-    return longest < MAX_NAME ? longest : MAX_NAME;
+    return longest < MAX_SVG_NAME ? longest : MAX_SVG_NAME;
 }
 
 static bool has_two_lines(const ses_figure_matrix *m)
@@ -132,7 +134,8 @@ static grid grid_of(const ses_figure_matrix *m, double width)
     int row_name = m->row_name ? longest_name(m->row_name, m->rows) : 3,
         col_name = longest_name(m->col_name, m->cols);
     grid g = { .m = m, .shades = ses_shades_of(m->scale, m->value, m->rows * m->cols), .top = TOP };
-    g.left = fmin(LEFT, 10 + row_letter * fmax(row_name, 3));
+    g.left = fmin(fmax(LEFT, 0.27 * width), 10 + row_letter * fmax(row_name, 3));
+    g.letters = (int)((g.left - 6) / row_letter);
     g.w = fmin(m->cols ? (width - g.left) / (double)m->cols : 0, two ? widest_of_two_lines : widest);
     g.h = m->rows > 64 ? MIN_HEIGHT * 2 : two ? TWO_LINES : CELL_HEIGHT;
     g.is_upright = g.w >= 12 && letter * col_name > g.w;
@@ -196,18 +199,24 @@ static void put_cell(const grid *g, int64_t i, int64_t j, ses_buf *out)
     if (m->cell && g->w >= 14) put_cell_text(g, m->cell[i * m->cols + j], x, y, out);
 }
 
+/* The name in at most `most` letters. */
+static void put_clipped(ses_buf *out, const char *s, int most)
+{
+    ses_buf name = { 0 };
+    int width = ses_draw_width(s);
+    ses_draw_cell(&name, s, width < most ? width : most, false);
+    ses_html_text(out, name.data ? name.data : "");
+    ses_buf_free(&name);
+}
+
 /* Names of columns; upright ones end at the matrix. */
 static void put_col_names(const grid *g, ses_buf *out)
 {
     int64_t step = g->w >= 24 || g->is_upright ? 1 : (int64_t)(24 / (g->w > 0 ? g->w : 1)) + 1;
     char buf[24];
     for (int64_t j = 0; j < g->m->cols; j += step) {
-        ses_buf name = { 0 };
         double x = g->left + g->w * (double)j + 1;
         const char *full = name_of(g->m->col_name, j, buf);
-        int width = ses_draw_width(full), most = (int)(g->w * (double)step / 6.5);
-        if (g->is_upright) most = width < MAX_NAME ? width : MAX_NAME;
-        ses_draw_cell(&name, full, width < most ? width : most, false);
         bool middle = g->m->scale == SES_SCALE_MATCH;
         if (g->is_upright)
             ses_buf_appendf(out, "<text transform=\"translate(%.1f %.1f) rotate(-90)\" class=\"d\">",
@@ -215,9 +224,8 @@ static void put_col_names(const grid *g, ses_buf *out)
         else
             ses_buf_appendf(out, "<text x=\"%.1f\" y=\"13\" class=\"%s\">", middle ? x + g->w / 2 : x,
                             middle ? "d m" : "d");
-        ses_html_text(out, name.data ? name.data : "");
+        put_clipped(out, full, g->is_upright ? MAX_SVG_NAME : (int)(g->w * (double)step / 6.5));
         ses_buf_puts(out, "</text>");
-        ses_buf_free(&name);
     }
 }
 
@@ -235,13 +243,10 @@ static double svg(const ses_figure *f, double width, ses_buf *out)
     put_col_names(&g, out);
     for (int64_t i = 0; i < m->rows; i++) {
         if (i % row_step == 0) {
-            ses_buf name = { 0 };
-            const char *full = name_of(m->row_name, i, buf);
-            ses_draw_cell(&name, full, ses_draw_width(full) < MAX_NAME ? ses_draw_width(full) : MAX_NAME,
-                          true);
-            ses_svg_text(out, g.left - 6, g.top + g.h * ((double)i + 0.5) + 4, "t e",
-                         name.data ? name.data : "");
-            ses_buf_free(&name);
+            ses_buf_appendf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"t e\">", g.left - 6,
+                            g.top + g.h * ((double)i + 0.5) + 4);
+            put_clipped(out, name_of(m->row_name, i, buf), g.letters);
+            ses_buf_puts(out, "</text>");
         }
         for (int64_t j = 0; j < m->cols; j++) put_cell(&g, i, j, out);
     }

@@ -159,7 +159,7 @@ static void text(const ses_figure *f, const ses_draw *d, ses_buf *out)
     for (int i = 0; i < l->n; i++) {
         trace_line(&t, f, &l->line[i]);
         for (int64_t k = 0; k < t.n; k++) {
-            if (!is_drawn(t.y[k])) continue;
+            if (!is_drawn(t.y[k]) || !is_drawn(t.x[k])) continue;
             int c = (int)((axis_x(l, t.x[k]) - x.low) / (x.high - x.low) * (cols - 1) + 0.5),
                 r = (int)((y.high - t.y[k]) / (y.high - y.low) * (ROWS - 1) + 0.5);
             if (grid[r][c] < 0) grid[r][c] = (signed char)(i % LETTERS);
@@ -262,7 +262,7 @@ static void put_curve(const ses_figure *f, const ses_figure_series *s, const plo
     put_path(t.x, t.y, NULL, t.n, p, out);
     ses_buf_puts(out, "\"/>");
     for (int64_t k = 0; k < s->n && s->n <= DOTS; k++) {
-        if (!is_drawn(s->y[k])) continue;
+        if (!is_drawn(s->y[k]) || !is_drawn(s->x[k])) continue;
         ses_buf_appendf(out, "<circle class=\"f%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>", hue,
                         px(p, s->x[k]), py(p, s->y[k]));
         ses_html_text(out, s->name);

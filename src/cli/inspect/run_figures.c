@@ -128,7 +128,7 @@ void ses_run_tiles_put(ses_report *report, const ses_run_record *r, const char *
     if (strcmp(r->metric, "eval_loss"))
         put_number_tile(f, "evaluation loss", ses_run_record_number(r, "eval_loss"), "");
     put_number_tile(f, "training loss", ses_run_record_number(r, "train_loss"), "mean over the run");
-    if (loss) {
+    if (loss && loss->step[loss->n - 1] < 1e15) {
         if (!isnan(epochs)) snprintf(more, sizeof more, "%.3g epochs", epochs);
         ses_figure_tile(f, "updates", ses_grouped_text(text, (uint64_t)loss->step[loss->n - 1]), more);
     }
