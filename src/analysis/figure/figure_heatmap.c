@@ -106,7 +106,7 @@ typedef struct grid {
     const ses_figure_matrix *m;
     ses_shades shades;
     double left, top, w, h; /* h, w: of a cell */
-    int letters;            /* of the name of a row */
+    int letters;            /* longest name of a row */
     bool is_upright;        /* names of columns that are wider than a cell */
 } grid;
 
