@@ -1,5 +1,5 @@
-/* Objects of `tokenize --jsonl`. Each line gives a line of output: an encoding or an error. A file that is not
- * text is refused. The first byte selects options. */
+/* Objects of `tokenize --jsonl`. Each line gives a line of output: an encoding or an error. A file that is
+ * not text is refused. The first byte selects options. */
 #define _POSIX_C_SOURCE 200809L
 #include "fuzz_command.h"
 #include "fuzz_folder.h"
