@@ -32,5 +32,5 @@ foreach(file ${files})
   string(APPEND table "    { \"${name}\", ses_page_data_${n}, ${size}, { ${bytes} } },\n")
   math(EXPR n "${n} + 1")
 endforeach()
-file(WRITE ${OUT}/page_data.c "/* Written by cmake/page.cmake. */\n#include \"analysis/page_file.h\"\n\n${symbols}\n"
+file(WRITE ${OUT}/page_data.c "/* Written by cmake/page.cmake. */\n#include \"figure/page_file.h\"\n\n${symbols}\n"
   "const ses_page_file ses_page_files[] = {\n${table}    { 0 },\n};\n")

@@ -1,8 +1,8 @@
 /* Reports of analyses: figures as text, SVG and HTML, the JSON envelope, layer lists. */
-#include "analysis/figure/chart_axes.h"
 #include "analysis/layer_set.h"
-#include "analysis/report.h"
 #include "check.h"
+#include "figure/chart_axes.h"
+#include "figure/report.h"
 
 #include <math.h>
 #include <string.h>

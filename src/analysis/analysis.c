@@ -1,8 +1,8 @@
 /* Parts common to all analyses. */
 #include "analysis.h"
 
+#include "figure/page_file.h"
 #include "model/model_desc.h"
-#include "page_file.h"
 #include "word_states.h"
 
 #include <string.h>

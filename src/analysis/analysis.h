@@ -6,8 +6,8 @@
 #ifndef SES_ANALYSIS_ANALYSIS_H
 #define SES_ANALYSIS_ANALYSIS_H
 
-#include "analysis/report.h"
 #include "base/opt_table.h"
+#include "figure/report.h"
 #include "layer_set.h"
 #include "sesame/model.h"
 #include "sesame/tokenizer.h"

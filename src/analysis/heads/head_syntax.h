@@ -8,8 +8,8 @@
 #include "analysis/attention_units.h"
 #include "analysis/heads/attention_corpus.h"
 #include "analysis/layer_set.h"
-#include "analysis/report.h"
 #include "analysis/treebank/treebank.h"
+#include "figure/report.h"
 
 typedef enum { SES_FROM_DEPENDENT, SES_FROM_HEAD, SES_SYNTAX_DIRECTIONS } ses_syntax_direction;
 

@@ -4,7 +4,7 @@
 
 #include "analysis/map/map_layout.h"
 #include "analysis/map/map_points.h"
-#include "analysis/report.h"
+#include "figure/report.h"
 
 /* Adds the points and their layouts as data blocks. color: index of a column, or n_columns: none. */
 bool ses_map_page_add(ses_report *r, const ses_map_points *p, const ses_map_layout *l, size_t layouts,

@@ -7,10 +7,10 @@
 #ifndef SES_ANALYSIS_PROBE_DATA_H
 #define SES_ANALYSIS_PROBE_DATA_H
 
-#include "analysis/report.h"
 #include "analysis/word_states.h"
 #include "base/arena.h"
 #include "base/strmap.h"
+#include "figure/report.h"
 
 enum { SES_PROBE_TRAIN, SES_PROBE_DEV, SES_PROBE_TEST, SES_PROBE_SETS };
 enum { SES_PROBE_NO_LABEL = -1, SES_PROBE_UNSEEN_LABEL = -2 };

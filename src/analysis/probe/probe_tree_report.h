@@ -2,7 +2,7 @@
 #ifndef SES_ANALYSIS_PROBE_TREE_REPORT_H
 #define SES_ANALYSIS_PROBE_TREE_REPORT_H
 
-#include "analysis/report.h"
+#include "figure/report.h"
 #include "structural_scores.h"
 
 /* The probes of one layer. */

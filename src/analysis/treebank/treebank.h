@@ -3,9 +3,9 @@
 #ifndef SES_ANALYSIS_TREEBANK_H
 #define SES_ANALYSIS_TREEBANK_H
 
-#include "analysis/report.h"
 #include "base/arena.h"
 #include "base/strmap.h"
+#include "figure/report.h"
 #include "io/conllu.h"
 #include "sesame/tokenizer.h"
 

@@ -4,7 +4,7 @@
 #define SES_CLI_ABLATE_SHOW_H
 
 #include "ablate_compare.h"
-#include "analysis/report.h"
+#include "figure/report.h"
 
 const char *ses_ablate_title(const ses_ablate *s);
 int ses_ablate_digits(const ses_ablate_column *c); /* after the point */

@@ -3,7 +3,7 @@
 #ifndef SES_CLI_RUN_FIGURES_H
 #define SES_CLI_RUN_FIGURES_H
 
-#include "analysis/report.h"
+#include "figure/report.h"
 #include "run_record.h"
 
 /* Charts of losses, scores, costs, learning rate and gradient norm, with a line per run. Nothing is drawn

@@ -1,11 +1,11 @@
 /* Report of a topic model: see topic_report.h. */
 #include "topic_report.h"
 
-#include "analysis/report.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "cli/standard_output.h"
 #include "cli/ui/report_output.h"
+#include "figure/report.h"
 
 #include <math.h>
 #include <string.h>

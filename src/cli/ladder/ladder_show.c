@@ -1,7 +1,6 @@
 /* Results of a ladder: a table and bars on the terminal, as SVG, HTML and JSON. */
 #include "ladder.h"
 
-#include "analysis/report.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/number_text.h"
@@ -9,6 +8,7 @@
 #include "cli/ui/report_output.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/sparkline.h"
+#include "figure/report.h"
 
 #include <math.h>
 

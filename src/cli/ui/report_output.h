@@ -2,7 +2,7 @@
 #ifndef SES_CLI_REPORT_OUTPUT_H
 #define SES_CLI_REPORT_OUTPUT_H
 
-#include "analysis/report.h"
+#include "figure/report.h"
 #include "term.h"
 
 /* Writes the picture and the page; a path may be NULL. overwrite: they may exist. */

@@ -1,11 +1,11 @@
 /* Figures: one kind is one file figure_KIND.c with its three drawings. Helpers for text and SVG.
  *
  * Ownership: a figure and its data are in the report's arena. Threads: as the report. */
-#ifndef SES_ANALYSIS_FIGURE_H
-#define SES_ANALYSIS_FIGURE_H
+#ifndef SES_FIGURE_FIGURE_H
+#define SES_FIGURE_FIGURE_H
 
-#include "analysis/report.h"
 #include "base/arena.h"
+#include "report.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* Text and axis ticks in HTML and SVG. Output goes to a buffer of the caller; nothing is shared between
  * threads. */
-#ifndef SES_ANALYSIS_MARKUP_H
-#define SES_ANALYSIS_MARKUP_H
+#ifndef SES_FIGURE_MARKUP_H
+#define SES_FIGURE_MARKUP_H
 
 #include "base/str.h"
 

@@ -1,10 +1,10 @@
 /* Collects the result of an analysis and writes it as text, JSON and SVG. */
-#include "analysis/report.h"
+#include "report.h"
 
-#include "analysis/figure/figure.h"
-#include "analysis/figure/markup.h"
 #include "base/alloc.h"
 #include "base/base64.h"
+#include "figure.h"
+#include "markup.h"
 #include "page_file.h"
 #include "sesame/version.h"
 

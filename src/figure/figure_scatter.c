@@ -1,8 +1,8 @@
 /* Points in the plane, colored by group. */
 #include "figure.h"
 
-#include "analysis/figure/markup.h"
 #include "base/strmap.h"
+#include "markup.h"
 
 #include <math.h>
 #include <stdlib.h>

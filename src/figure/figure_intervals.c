@@ -1,8 +1,8 @@
 /* Names with values and intervals on a common axis. */
 #include "figure.h"
 
-#include "analysis/figure/chart_axes.h"
-#include "analysis/figure/markup.h"
+#include "chart_axes.h"
+#include "markup.h"
 
 #include <math.h>
 

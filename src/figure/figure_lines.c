@@ -2,7 +2,7 @@
 #include "chart_axes.h"
 #include "figure.h"
 
-#include "analysis/figure/markup.h"
+#include "markup.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Helpers of figures: terminal cells, colors and shades; SVG text and style sheet. */
 #include "figure.h"
 
-#include "analysis/figure/markup.h"
+#include "markup.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Dependency trees as arcs: one tree above the words, another below. */
 #include "figure.h"
 
-#include "analysis/figure/markup.h"
+#include "markup.h"
 
 #include <stdlib.h>
 #include <string.h>

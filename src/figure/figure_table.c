@@ -1,7 +1,7 @@
 /* Tables. */
 #include "figure.h"
 
-#include "analysis/figure/markup.h"
+#include "markup.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Headline numbers: the beginning of a part of a page. */
 #include "figure.h"
 
-#include "analysis/figure/markup.h"
+#include "markup.h"
 
 enum { MAX_TILES = 16, COLUMNS = 4, NAME = 18, TILE = 62 };
 

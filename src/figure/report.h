@@ -5,8 +5,8 @@
  * Threads: one thread per report.
  * Failure: the first failure is kept; later calls do nothing, and ses_report_ok reports it. Functions that
  * add to a figure accept NULL. */
-#ifndef SES_ANALYSIS_REPORT_H
-#define SES_ANALYSIS_REPORT_H
+#ifndef SES_FIGURE_REPORT_H
+#define SES_FIGURE_REPORT_H
 
 #include "base/str.h"
 #include "sesame/json.h"

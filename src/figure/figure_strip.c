@@ -1,7 +1,7 @@
 /* Words in a row, colored by a signed value that is written below. */
 #include "figure.h"
 
-#include "analysis/figure/markup.h"
+#include "markup.h"
 
 #include <math.h>
 

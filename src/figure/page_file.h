@@ -1,7 +1,7 @@
 /* The scripts and style sheets of page/, in the program: page_data.c, written by cmake/page.cmake. Constant
  * data, safe in all threads. */
-#ifndef SES_ANALYSIS_PAGE_FILE_H
-#define SES_ANALYSIS_PAGE_FILE_H
+#ifndef SES_FIGURE_PAGE_FILE_H
+#define SES_FIGURE_PAGE_FILE_H
 
 #include "sesame/types.h"
 

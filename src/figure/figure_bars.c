@@ -1,7 +1,7 @@
 /* Names with bars. */
 #include "figure.h"
 
-#include "analysis/figure/markup.h"
+#include "markup.h"
 
 #include <math.h>
 

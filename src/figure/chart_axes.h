@@ -1,6 +1,6 @@
 /* The axes of plots: positions, grid, ticks and names. Plain data; nothing is shared between threads. */
-#ifndef SES_ANALYSIS_CHART_AXES_H
-#define SES_ANALYSIS_CHART_AXES_H
+#ifndef SES_FIGURE_CHART_AXES_H
+#define SES_FIGURE_CHART_AXES_H
 
 #include "base/str.h"
 

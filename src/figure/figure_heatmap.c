@@ -1,7 +1,7 @@
 /* A matrix of colored cells. */
 #include "figure.h"
 
-#include "analysis/figure/markup.h"
+#include "markup.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Score against cost: named points, the front of the best ones, the least score allowed. */
 #include "figure.h"
 
-#include "analysis/figure/chart_axes.h"
-#include "analysis/figure/markup.h"
+#include "chart_axes.h"
+#include "markup.h"
 
 #include <math.h>
 #include <string.h>

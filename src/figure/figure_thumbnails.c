@@ -1,6 +1,6 @@
 /* Small maps in rows and columns: every head of every layer. */
-#include "analysis/figure/markup.h"
 #include "figure.h"
+#include "markup.h"
 
 #include <math.h>
 #include <string.h>
