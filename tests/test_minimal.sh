@@ -19,7 +19,7 @@ near() {
     [ -s "$1" ] && paste "$1" "$2" | awk 'NF != 2 || ($1 - $2) ^ 2 > 4e-12 { bad = 1 } END { exit bad }'
 }
 
-for text in 'The [MASK] rings at noon.' "Nobody's café is [MASK], ÀÉÎÕÜ [MASK]!" '  two   words [MASK]' 'x.y-z (42%) $5 [MASK]' '新しい[MASK]。'; do
+for text in 'The [MASK] rings at noon.' "Nobody's café is [MASK], ÀÉÎÕÜ [MASK]!" '  two   words [MASK]' 'x.y-z (42%) $5 [MASK]' '新しい[MASK]。' 'a [SEP] noon [MASK] [UNK]'; do
     ok "fill-mask runs: $text" "$bert" tests/pipelines/bert-mask "$text" >"$tmp/ours"
     "$sesame" fill-mask -m tests/pipelines/bert-mask --top-k 5 --json "$text" >"$tmp/json"
     column 1 >"$tmp/tokens"
@@ -69,6 +69,10 @@ refused() {
 refused 'no folder' 'no config.json' "$tmp/none" x
 refused 'another model' 'model_type: must be bert' tests/pipelines/roberta-mask x
 refused 'another head' 'BertForQuestionAnswering: this head is not in the example' tests/pipelines/bert-qa x
+refused 'no mask' 'it has no .MASK.' tests/pipelines/bert-mask 'a [mask] b'
+refused 'a score' 'regression' tests/pipelines/bert-score 'fine'
+"$bert" tests/pipelines/bert-mask '“Łódź” [MASK]' >"$tmp/out" 2>"$tmp/err"
+ok 'letters beyond Latin-1: a note' grep -q 'above U+00FF' "$tmp/err"
 refused 'a long text' 'longer than' tests/pipelines/bert-mask "$(printf 'noon %.0s' $(seq 60))"
 refused 'a text that is not UTF-8' 'is not UTF-8' tests/pipelines/bert-mask "$(printf 'caf\351')"
 head -c 9000 tests/pipelines/bert-mask/model.safetensors >"$tmp/old/model.safetensors"

@@ -10,7 +10,8 @@
  * the vector of [CLS] (BertModel).
  *
  * The library has other models and heads, pairs of texts, all of Unicode, batches, training, GPUs and fast
- * kernels. It does not have other results: tests/test_minimal.sh compares them.
+ * kernels. Letters above U+00FF are not lower-cased here, and the zero-width characters above them are not
+ * removed; apart from that, results equal the library's (tests/test_minimal.sh).
  *
  * Order of the file: 1 errors and memory, 2 JSON, 3 weights, 4 tokenizer, 5 mathematics, 6 encoder, 7 heads.
  * Letters in comments: T tokens of the text, C channels (hidden_size), D channels of a head, V tokens in the
@@ -410,10 +411,10 @@ static uint32_t fold(uint32_t c)
     if (c < 0x80) return (uint32_t)tolower((int)c);
     if (c < 0xC0 || c > 0xFF) {
         static bool said;
-        if (!said && c > 0xFF && !is_punctuation(c) && !is_chinese(c))
-            fprintf(stderr,
-                    "bert: note: letters behind U+00FF are neither lower-cased nor stripped of accents\n");
-        said = true;
+        bool is_letter = c > 0xFF && !is_punctuation(c) && !is_chinese(c);
+        if (is_letter && !said)
+            fprintf(stderr, "bert: note: letters above U+00FF are not lower-cased, and keep their accents\n");
+        said = said || is_letter;
         return c;
     }
     if (plain[c - 0xC0] != ' ') return (unsigned char)plain[c - 0xC0];
@@ -455,6 +456,17 @@ static void put_word(const tokenizer *t, const char *word, size_t n, ids *out)
     append(out, t->unknown);
 }
 
+/* The id of the special token at p and its length. -1: none. */
+static long special_at(const tokenizer *t, const char *p, size_t *length)
+{
+    static const char *const names[] = { "[MASK]", "[CLS]", "[SEP]", "[UNK]", "[PAD]" };
+    for (size_t i = 0; *p == '[' && i < sizeof names / sizeof *names; i++) {
+        *length = strlen(names[i]);
+        if (!strncmp(p, names[i], *length)) return id_of(t, names[i], *length);
+    }
+    return -1;
+}
+
 static ids encode(const tokenizer *t, const char *text, size_t most)
 {
     ids out = { .id = allocate(most, sizeof(long)), .most = most };
@@ -462,11 +474,13 @@ static ids encode(const tokenizer *t, const char *text, size_t most)
     size_t n = 0;
     append(&out, t->cls);
     for (const char *p = text; *p;) {
-        if (t->mask >= 0 && !strncmp(p, "[MASK]", 6)) {
+        size_t length;
+        long known = special_at(t, p, &length);
+        if (known >= 0) {
             put_word(t, word, n, &out);
             n = 0;
-            append(&out, t->mask);
-            p += 6;
+            append(&out, known);
+            p += length;
             continue;
         }
         uint32_t c = next_code_point(&p);
@@ -695,8 +709,10 @@ static void fill_masks(const model *m, const tokenizer *t, const ids *text, cons
     const float *word = part(m, -1, "embeddings.word_embeddings.weight", V, C);
     if (find(&m->w, "cls.predictions.decoder.weight")) word = part(&head, -1, "decoder.weight", V, C);
     const float *bias = part(&head, -1, "bias", 1, V);
+    size_t masks = 0;
     for (size_t at = 0; at < text->n; at++) {
         if (text->id[at] != t->mask) continue;
+        masks++;
         float *y = project(&head, -1, "transform.dense", x + at * C, 1, C, C);
         gelu(y, C);
         normalize(&head, -1, "transform.LayerNorm", y, 1);
@@ -711,12 +727,16 @@ static void fill_masks(const model *m, const tokenizer *t, const ids *text, cons
             score[best] = -1;
         }
     }
+    if (!masks) fail("text", "it has no [MASK] to fill");
 }
 
 /* One of the classes for the whole text. The pooler's layer reads the hidden state of [CLS]. */
 static void classify(const model *m, const json *config, const float *x)
 {
     size_t n = count_labels(config), C = m->C;
+    const char *problem = get_string(config, "problem_type", "single_label_classification");
+    if (n < 2 || strcmp(problem, "single_label_classification") != 0)
+        fail("config.json", "regression and several labels for a text are not in the example");
     model head = *m;
     head.prefix = "";
     float *pooled = project(m, -1, "pooler.dense", x, 1, C, C);

@@ -32,7 +32,7 @@ static bool labels_are_numbers(const ses_examples *d)
     bool point = false;
     if (d->n < LEAST_NUMBERS || d->n_labels <= d->n / 2) return false;
     for (size_t k = 0; k < d->n_labels; k++) {
-        if (!ses_parse_double(d->value[k], strlen(d->value[k]), &x)) return false;
+        if (!ses_parse_number(d->value[k], strlen(d->value[k]), &x)) return false;
         point |= strchr(d->value[k], '.') != NULL;
     }
     return point;
