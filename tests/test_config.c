@@ -115,6 +115,11 @@ static const struct {
     { "\"model_type\": \"encoder-decoder\", \"encoder\": {" BERT "\"model_type\": \"bert\", \"alibi\": true}",
       "\"encoder\": \"alibi\" is true" },
     /* values that mean the default */
+    { BERT "\"model_type\": \"bert\", \"rope_parameters\": {\"rope_theta\": 10000.0}", NULL },
+    { GPT2 "\"sliding_window\": 4096, \"use_sliding_window\": false", NULL },
+    { GPT2 "\"sliding_window\": 4096, \"use_sliding_window\": true", "sliding_window\" is" },
+    { BERT "\"model_type\": \"bert\", \"rope_parameters\": {\"rope_theta\": 10000.0, \"mine\": 1}",
+      "\"rope_parameters\" is" },
     { BERT "\"model_type\": \"bert\", \"rope_scaling\": null, \"rope_parameters\": {\"rope_type\": "
            "\"default\"}, \"rope_theta\": 10000.0, \"rotary_scaling_factor\": 1.0, \"num_experts\": 0, "
            "\"alibi\": false, \"feed_forward_type\": \"original\", \"layer_types\": [\"full_attention\"], "

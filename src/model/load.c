@@ -207,21 +207,32 @@ static const ses_tensor_entry *alias_of(const ses_model *m, const ses_tensor_ent
 }
 
 /* Buffers that files contain beside the weights: they follow from the config, or nothing reads them. A bias
- * with two or more dimensions is a causal mask (GPT-2, GPT-Neo). */
-static bool is_buffer(const ses_tensor_entry *x)
+ * with two or more dimensions is a causal mask (GPT-2, GPT-Neo). Rotary tables belong to rotary models only. */
+static bool is_buffer(const ses_model *m, const ses_tensor_entry *x)
 {
     static const struct {
         const char *end;
         int rank; /* at least */
+        bool rotary;
     } buffers[] = {
-        { "position_ids", 0 }, { "token_type_ids", 0 },      { "inv_freq", 0 },
-        { "cos_cached", 0 },   { "sin_cached", 0 },          { "masked_bias", 0 },
-        { "attn.bias", 2 },    { "attention.bias", 2 },      { "_float_tensor", 0 },
-        { ".version", 0 },     { "num_batches_tracked", 0 },
+        { "position_ids", 0 },
+        { "token_type_ids", 0 },
+        { "inv_freq", 0, .rotary = true },
+        { "cos_cached", 0, .rotary = true },
+        { "sin_cached", 0, .rotary = true },
+        { "masked_bias", 0 },
+        { "causal_mask", 0 },
+        { "attn.bias", 2 },
+        { "attention.bias", 2 },
+        { "embed_positions.weights", 0 }, /* sinusoids of fairseq */
+        { "_float_tensor", 0 },
+        { ".version", 0 },
+        { "num_batches_tracked", 0 },
     };
     size_t len = strlen(x->name);
     for (size_t i = 0; i < SES_LEN(buffers); i++) {
         size_t n = strlen(buffers[i].end);
+        if (buffers[i].rotary && m->c.position.kind != SES_POS_ROTARY) continue;
         if (len >= n && !strcmp(x->name + len - n, buffers[i].end) && x->rank >= buffers[i].rank) return true;
     }
     return false;
@@ -243,7 +254,7 @@ static bool note_unused(ses_model *m, const ses_tensor_entry *x, unused *u, ses_
 {
     enum { SHOWN = 300 }; /* bytes of names in the error */
     if (m->desc->unread && !strncmp(x->name, m->desc->unread, strlen(m->desc->unread))) return true;
-    if (is_buffer(x)) return true;
+    if (is_buffer(m, x)) return true;
     const ses_tensor_entry *first = m->c.embed.tied ? alias_of(m, x) : NULL;
     if (first && (first->bytes != x->bytes || memcmp(first->data, x->data, x->bytes)))
         return ses_fail(e, SES_EFORMAT,

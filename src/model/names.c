@@ -147,12 +147,18 @@ bool ses_name_to_hf_any(const ses_model *m, const char *name, int which, char *b
     return twin && ses_name_to_hf_alias(m, "lm.out.weight", which - known, buf, n);
 }
 
-/* Matches a name of a file against a transformers pattern: # and @ are numbers, a final * the rest, which has
- * no further parts. */
+/* Is it the last part of a parameter's name? A gate beside a weight is not. */
+static bool is_parameter(const char *part)
+{
+    return !strncmp(part, "weight", strlen("weight")) || !strncmp(part, "bias", strlen("bias")) ||
+           !strcmp(part, "gamma") || !strcmp(part, "beta");
+}
+
+/* Matches a name of a file against a transformers pattern: # and @ are numbers, a final * a parameter. */
 static bool match_file_name(const char *pattern, const char *name)
 {
     for (;; pattern++) {
-        if (*pattern == '*') return *name && !strchr(name, '.');
+        if (*pattern == '*') return is_parameter(name) && !strchr(name, '.');
         if (*pattern == '#' || *pattern == '@') {
             size_t digits = strspn(name, "0123456789");
             if (!digits) return false;

@@ -87,6 +87,8 @@ static const ses_tensor_name tensors[] = {
     { "decoder.layer.#.cross.key.*", "decoder.block.#.layer.1.EncDecAttention.k.*" },
     { "decoder.layer.#.cross.value.*", "decoder.block.#.layer.1.EncDecAttention.v.*" },
     { "decoder.layer.#.cross.out.*", "decoder.block.#.layer.1.EncDecAttention.o.*" },
+    /* in the first published files: never used */
+    { "", "decoder.block.#.layer.1.EncDecAttention.relative_attention_bias.weight" },
     { "lm.out.weight", "/lm_head.weight" },
     { "classify.dense.*", "/classification_head.dense.*" },
     { "classify.out.*", "/classification_head.out_proj.*" },

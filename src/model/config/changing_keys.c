@@ -52,6 +52,8 @@ static bool equals(const context *c, const char *word, size_t n, const ses_json 
     if (text) return ses_equal(word, n, text);
     if (ses_json_real(v, &x) && *word != '@') return ses_parse_number(word, n, &y) && x == y;
     if (ses_equal(word, n, "@heads")) return is_heads(c, v);
+    if (ses_equal(word, n, "@off"))
+        return ses_json_bool(ses_json_get(c->config, "use_sliding_window"), &yes) && !yes;
     if (!ses_json_bool(v, &yes)) return false;
     if (ses_equal(word, n, "@causal")) return yes == causal;
     if (ses_equal(word, n, "@decoder")) return !yes || causal;
@@ -80,13 +82,28 @@ static const changing_key *find_member(const context *c, const ses_json *object)
     return NULL;
 }
 
-/* An object with a member that names its kind. */
+static bool is_listed(const char *key)
+{
+    for (size_t i = 0; i < SES_LEN(list); i++)
+        if (!strcmp(list[i].key, key)) return true;
+    return false;
+}
+
+static bool lists_all_members(const ses_json *object)
+{
+    size_t len;
+    for (size_t i = 0; i < ses_json_len(object); i++)
+        if (!is_listed(ses_json_key(object, i, &len))) return false;
+    return true;
+}
+
+/* An object that names its kind, or has only members of the list. */
 static bool is_harmless_object(const context *c, const changing_key *k, const ses_json *v)
 {
     static const char *const kinds[] = { "rope_type", "type", "quant_method" };
     const ses_json *kind = NULL;
     for (size_t i = 0; !kind && i < SES_LEN(kinds); i++) kind = ses_json_get(v, kinds[i]);
-    return kind && is_one_of(c, k->harmless, kind) && !find_member(c, v);
+    return (kind ? is_one_of(c, k->harmless, kind) : lists_all_members(v)) && !find_member(c, v);
 }
 
 static bool is_harmless(const context *c, const changing_key *k, const ses_json *v)
@@ -108,7 +125,10 @@ static void put_accepted(ses_buf *b, const changing_key *k)
     size_t n;
     ses_buf_puts(b, "null");
     for (size_t i = 0; ses_list_at(k->harmless, i, &word, &n); i++)
-        if (*word != '@') ses_buf_appendf(b, ", %.*s", (int)n, word);
+        if (ses_equal(word, n, "@heads"))
+            ses_buf_puts(b, ", the number of attention heads");
+        else if (*word != '@')
+            ses_buf_appendf(b, ", %.*s", (int)n, word);
 }
 
 static bool fail(const context *c, const changing_key *k, const ses_json *v, ses_err *e)
