@@ -124,8 +124,8 @@ ok "their labels" grep -q \
     "$tmp/errors/report.html"
 ok "by probability" sh -c "sed -n 's/^ *\"score\": \([0-9.]*\)$/\1/p' '$tmp/errors/eval_errors.json' | sort -rnc"
 ok "two lines each" test "$(grep -o 'class="l s' "$tmp/page.html" | wc -l)" -eq 14
-ok "score against FLOPs" grep -q '>accuracy against FLOPs<.*>10^[0-9]* FLOPs of training<' "$tmp/page.html"
-ok "score against time" grep -q '>accuracy against time<.*>seconds of training<' "$tmp/page.html"
+ok "score against FLOPs" grep -q '>Score against FLOPs: accuracy<.*>1e[0-9]* FLOPs of training<' "$tmp/page.html"
+ok "score against time" grep -q '>Score against time: accuracy<.*>seconds of training<' "$tmp/page.html"
 ok "FLOPs" grep -q '<dt>FLOPs</dt><dd>[0-9.]*e[0-9]*</dd><dd class="more">[0-9.]*e[0-9]* per second</dd>' "$tmp/page.html"
 ok "no price" sh -c "! grep -q '>price<' '$tmp/page.html'"
 ok "matrices" test "$(grep -c 'aria-label="Confusion matrix"' "$tmp/page.html")" -eq 2

@@ -207,7 +207,7 @@ static const ses_tensor_entry *alias_of(const ses_model *m, const ses_tensor_ent
 }
 
 /* Buffers that files contain beside the weights: they follow from the config, or nothing reads them. A bias
- * with two or more dimensions is a causal mask (GPT-2, GPT-Neo). Rotary tables belong to rotary models only. */
+ * with two or more dimensions is a causal mask (GPT-2, GPT-Neo). Rotary tables belong to rotary models. */
 static bool is_buffer(const ses_model *m, const ses_tensor_entry *x)
 {
     static const struct {

@@ -196,11 +196,11 @@ static bool put_costs(ses_report *report, const ses_run_records *l, ses_err *e)
     int power = flops > 0 ? (int)floor(log10(flops)) - 1 : 0; /* ticks are whole numbers */
     const char *name = l->n ? l->item[0].metric + strlen("eval_") : "";
     const chart c = { title, label, name, 0 };
-    snprintf(title, sizeof title, "%s against FLOPs", name);
-    snprintf(label, sizeof label, "10^%d FLOPs of training", power);
+    snprintf(title, sizeof title, "Score against FLOPs: %s", name);
+    snprintf(label, sizeof label, "1e%d FLOPs of training", power);
     if (flops > 0 && !put_cost(report, l, flops_at, pow(10, power), &c, e)) return false;
     double unit = seconds > 7200 ? 3600 : seconds > 120 ? 60 : 1;
-    snprintf(title, sizeof title, "%s against time", name);
+    snprintf(title, sizeof title, "Score against time: %s", name);
     snprintf(label, sizeof label, "%s of training", unit > 60 ? "hours" : unit > 1 ? "minutes" : "seconds");
     return !(seconds > 0) || put_cost(report, l, seconds_at, unit, &c, e);
 }

@@ -144,20 +144,19 @@ void ses_run_tiles_put(ses_report *report, const ses_run_record *r, const char *
 /* ---- scores ---- */
 
 /* Keys that describe the evaluation and are not scores. */
-static bool is_evaluation_info(const char *key)
-{
-    static const char *const info[] = { "eval_confidence", "eval_samples", "eval_runtime",
-                                        "eval_samples_per_second", "eval_steps_per_second" };
-    for (size_t i = 0; i < SES_LEN(info); i++)
-        if (!strcmp(key, info[i])) return true;
-    return false;
-}
-
 /* Length of the key without the suffix; 0: another suffix. */
 static size_t stem(const char *key, const char *suffix)
 {
     size_t n = strlen(key), k = strlen(suffix);
     return n > k && !strcmp(key + n - k, suffix) ? n - k : 0;
+}
+
+/* Numbers beside the scores: counts, times, speeds. */
+static bool is_evaluation_info(const char *key)
+{
+    return !strcmp(key, "eval_confidence") || !strcmp(key, "eval_samples") ||
+           !strncmp(key, "eval_samples_", strlen("eval_samples_")) || stem(key, "_runtime") ||
+           stem(key, "_per_second");
 }
 
 static double number_of(const ses_run_record *r, const char *key, size_t n, const char *suffix)
