@@ -16,4 +16,20 @@ that 'parts of several paths are united' '[ "$(parts tests/fuzz/fuzz_json.c docs
 that 'the build needs all' '[ "$(parts CMakeLists.txt)" = "$all" ] && [ "$(parts cmake/levels.cmake)" = "$all" ] && [ "$(parts .ci/run)" = "$all" ]'
 that 'an unknown path needs all' '[ "$(parts docs/TOUR.md new/file)" = "$all" ]'
 that 'no change needs none' '[ -z "$(printf "" | tools/ci-parts)" ]'
+
+root=$PWD tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+mkdir -p "$tmp/src/op" "$tmp/docs"
+cd "$tmp" || exit 1
+unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
+seq 20 >src/op/sum.c
+git init -q && git add . && git -c user.name=a -c user.email=a@b.c commit -q -m one
+since() { "$root/tools/ci-parts" HEAD; }
+that 'no change since a commit' '[ -z "$(since)" ]'
+git mv src/op/sum.c docs/sum.txt
+that 'the old path of a moved file counts' '[ "$(since)" = "aarch64 adding clang" ]'
+git reset -q --hard && mkdir -p tests/fuzz && : >tests/fuzz/new.c
+that 'a new file counts' '[ "$(since)" = clang ]'
+that 'an unknown commit fails' '! "$root/tools/ci-parts" none 2>/dev/null'
+cd "$root" || exit 1
 counted
