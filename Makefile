@@ -73,6 +73,7 @@ fuzz:
 	@JOBS=$(JOBS) tools/run-fuzz build/fuzz $(FUZZ_SECONDS)
 
 # A part of the suite that takes about three minutes: readers of files, kernels, models, threads.
+# CLANG_ALL=1 compiles everything else with clang too.
 CLANG_TESTS = test_json test_base test_strings test_number test_file test_utf8_valid test_codepoint_offsets \
 	test_unigram test_spm test_spaces test_text test_legacy_files test_safetensors test_torch_zip \
 	test_torch_legacy test_config test_tables test_examples test_manifest test_vector_index test_metrics \
@@ -81,7 +82,7 @@ CLANG_TESTS = test_json test_base test_strings test_number test_file test_utf8_v
 
 clang-check:
 	@cmake --preset clang $(CMAKE_FLAGS) >/dev/null
-	@cmake --build build/clang --parallel $(JOBS) --target fuzzers $(CLANG_TESTS)
+	@cmake --build build/clang --parallel $(JOBS) --target $(if $(CLANG_ALL),all) fuzzers $(CLANG_TESTS)
 	@tools/run-tests build/clang $(TEST_JOBS) $(CLANG_TESTS)
 	@JOBS=$(JOBS) tools/run-fuzz build/clang 0
 
