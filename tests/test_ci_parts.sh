@@ -17,10 +17,9 @@ that 'the build needs all' '[ "$(parts CMakeLists.txt)" = "$all" ] && [ "$(parts
 that 'an unknown path needs all' '[ "$(parts docs/TOUR.md new/file)" = "$all" ]'
 that 'no change needs none' '[ -z "$(printf "" | tools/ci-parts)" ]'
 
-root=$PWD tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-mkdir -p "$tmp/src/op" "$tmp/docs"
-cd "$tmp" || exit 1
+root=$PWD
+mkdir -p "$tmp/tree/src/op" "$tmp/tree/docs"
+cd "$tmp/tree" || exit 1
 unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 seq 20 >src/op/sum.c
 git init -q && git add . && git -c user.name=a -c user.email=a@b.c commit -q -m one
