@@ -16,9 +16,14 @@ typedef struct args {
     const char *text;
     int64_t n, size, big;
     double x;
-    int choice, must;
+    int choice, must, checked;
     ses_opt_list list;
 } args;
+
+static bool not_blue(const char *from, int choice, ses_err *e)
+{
+    return choice != 2 || ses_fail(e, SES_EUSAGE, "%s: no %s today", from, "blue");
+}
 
 static const ses_opt opt[] = {
     { .name = "flag", .letter = 'f', .type = SES_OPT_IS_FLAG, .offset = offsetof(args, flag) },
@@ -55,6 +60,11 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, must),
       .choices = "yes|no",
       .required = true },
+    { .name = "checked",
+      .type = SES_OPT_IS_CHOICE,
+      .offset = offsetof(args, checked),
+      .choices = "red|green|blue",
+      .check = not_blue },
     { .name = "item", .letter = 'i', .type = SES_OPT_IS_LIST, .offset = offsetof(args, list) },
 };
 
@@ -142,6 +152,7 @@ static void test_values(void)
     check_error("--size 99999999T", "--size: 99999999T is out of range");
     check_error("--size -1", "--size: -1 is out of range");
     check_error("--choice greem", "--choice: \"greem\" is not one of red|green|blue; did you mean 'green'?");
+    check_error("--checked blue", "--checked: no blue today");
     check_error("--choice zzzzz", "--choice: \"zzzzz\" is not one of red|green|blue");
 }
 
@@ -322,7 +333,7 @@ static void test_written(void)
     ses_options_put_json(opt, SES_LEN(opt), &p->a, w);
     CHECK_STR(ses_json_writer_text(w, NULL, NULL),
               "{\"flag\": true, \"other\": false, \"text\": \"it's\", \"number\": -2, \"big\": 0, "
-              "\"size\": 5120, \"real\": 0.1, \"choice\": \"blue\", \"must\": null, "
+              "\"size\": 5120, \"real\": 0.1, \"choice\": \"blue\", \"must\": null, \"checked\": null, "
               "\"item\": [\"a,b\", \"$x\"]}");
     ses_json_writer_free(w);
     p = parse("--size 4K --number 3", false); /* defaults are omitted */

@@ -9,12 +9,15 @@
 
 int main(void)
 {
-    CHECK(ses_isa_built(SES_ISA_REF));
+    CHECK(ses_isa_built(SES_ISA_REF) && !ses_isa_left_out(SES_ISA_REF) && !ses_isa_left_out(SES_ISA_BEST));
     CHECK(!ses_isa_built(SES_ISA_BEST) && !ses_isa_built(SES_ISA_COUNT));
 #if defined __x86_64__ && !defined SES_REF_ONLY
     CHECK(!ses_isa_built(SES_ISA_AVX2) && !ses_isa_built(SES_ISA_AMX));
     CHECK(ses_isa_built(SES_ISA_AVX512) && ses_isa_built(SES_ISA_AVX512_BF16));
     CHECK(ses_isa_limit(SES_ISA_AVX2) == SES_ISA_REF);
+    CHECK(ses_isa_left_out(SES_ISA_AVX2) == (machine_isa() >= SES_ISA_AVX2));
+    CHECK(ses_isa_left_out(SES_ISA_AMX) == (machine_isa() >= SES_ISA_AMX));
+    CHECK(!ses_isa_left_out(SES_ISA_AVX512) && !ses_isa_left_out(SES_ISA_AVX512_BF16));
 #endif
     CHECK(ses_isa_limit(SES_ISA_BEST) == ses_isa_best() && ses_isa_limit(SES_ISA_REF) == SES_ISA_REF);
     for (int isa = SES_ISA_REF; isa < SES_ISA_COUNT; isa++) {

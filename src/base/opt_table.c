@@ -113,7 +113,7 @@ static bool set_choice(const ses_opt *o, int *out, const char *from, const char 
     for (int i = 0; ses_list_at(o->choices, (size_t)i, &word, &len); i++) {
         if (ses_equal(word, len, text)) {
             *out = i;
-            return true;
+            return !o->check || o->check(from, i, e);
         }
         ses_suggest_offer(&s, word, len);
     }

@@ -38,6 +38,8 @@ typedef struct ses_opt {
     bool is_model;         /* for text, list: a model folder or the name of a bundled model */
     bool is_path;          /* for text, list: a file or folder: requests to a server cannot set it */
     bool of_call;          /* concerns one call, not its result: neither stored nor restored */
+    /* For a choice, by its index: false refuses it. NULL: all fit. */
+    bool (*check)(const char *from, int choice, ses_err *e);
     /* For text: kind of the words that shell completion offers, "tasks" or "devices" (`sesame completion`).
      * NULL: models for is_model, else files. */
     const char *completion;

@@ -8,10 +8,22 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The choices of --isa begin with ref. */
+static ses_isa chosen_isa(int choice) { return (ses_isa)(choice + SES_ISA_REF); }
+
+/* A level of the machine that a build for this machine alone (./demo) left out: the next lower one could be far slower. */
+static bool check_isa(const char *from, int choice, ses_err *e)
+{
+    ses_isa isa = chosen_isa(choice);
+    if (!ses_isa_left_out(isa)) return true;
+    return ses_fail(e, SES_EUSAGE, "%s: this build has no %s kernels: run make", from, ses_isa_name(isa));
+}
+
 static const ses_opt device_opt[] = {
     SES_OPT_THREADS(ses_compute_args, threads),
     SES_OPT_CHOICE(ses_compute_args, isa, "isa", NULL, SES_ISA_CHOICES,
-                   "highest instruction set to use; default: the best available", .env = "SESAME_ISA"),
+                   "highest instruction set to use; default: the best available", .env = "SESAME_ISA",
+                   .check = check_isa),
     SES_OPT_CHOICE(
         ses_compute_args, dtype, "dtype", "f32", "f32|f16|bf16|int8",
         "type of weights in inference; bf16: also of the operands of products, in training too; on a "
@@ -29,8 +41,7 @@ const ses_opt_table ses_compute_options = { opt, SES_LEN(opt) };
 
 ses_isa ses_compute_isa(const ses_compute_args *a)
 {
-    /* the choices of the option begin with ref; -1: not given */
-    return ses_isa_limit(a->isa < 0 ? SES_ISA_BEST : (ses_isa)(a->isa + SES_ISA_REF));
+    return ses_isa_limit(a->isa < 0 ? SES_ISA_BEST : chosen_isa(a->isa)); /* -1: not given */
 }
 
 const char *ses_compute_level(const ses_compute_args *a)

@@ -120,6 +120,11 @@ static ses_isa machine_isa(void)
 static ses_isa machine_isa(void) { return SES_ISA_REF; }
 #endif
 
+bool ses_isa_left_out(ses_isa isa)
+{
+    return isa != SES_ISA_BEST && isa <= machine_isa() && !ses_isa_built(isa);
+}
+
 ses_isa ses_isa_limit(ses_isa cap)
 {
     int best = (int)machine_isa();

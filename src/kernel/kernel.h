@@ -477,6 +477,7 @@ typedef struct ses_kernels {
 ses_isa ses_isa_best(void);
 ses_isa ses_isa_limit(ses_isa cap); /* the same, but at most `cap`; SES_ISA_BEST: no limit */
 bool ses_isa_built(ses_isa isa);    /* this build has the kernels of the level */
+bool ses_isa_left_out(ses_isa isa); /* the machine has the level, but this build has no kernels of it */
 bool ses_isa_has_bf16(ses_isa isa); /* kernels of this level honour ses_exec.bf16 */
 /* Whether this process may use AMX. */
 typedef enum ses_amx_state {
