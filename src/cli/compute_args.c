@@ -11,7 +11,7 @@
 /* The choices of --isa begin with ref. */
 static ses_isa chosen_isa(int choice) { return (ses_isa)(choice + SES_ISA_REF); }
 
-/* A level of the machine that a build for this machine alone (./demo) left out: the next lower one could be far slower. */
+/* Refuses a level that a build for this machine alone (./demo) left out: the next lower one may be slow. */
 static bool check_isa(const char *from, int choice, ses_err *e)
 {
     ses_isa isa = chosen_isa(choice);
