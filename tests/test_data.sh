@@ -109,6 +109,33 @@ gives 3 "$tmp/latin1.csv"
 err_has 'line 2: byte 4: invalid UTF-8'
 gives 0 "$tmp/latin1.csv" --encoding latin1
 out_has 'café'
+for bad in 1 2 3; do # a byte without a meaning in each data row
+    rows() { # rows FORMAT: with @ where a row has its bad byte
+        for row in 1 2 3; do
+            if [ $row -eq $bad ]; then text='a@b'; else text=ab; fi
+            # shellcheck disable=SC2059 # a format
+            printf "$1" "$text" "label$((row % 2))"
+        done | tr '@' '\201'
+    }
+    { printf 'text\tlabel\n' && rows '%s\t%s\n'; } >"$tmp/byte.tsv"
+    { printf 'text,label\n' && rows '%s,%s\n'; } >"$tmp/byte.csv"
+    rows '{"text":"%s","label":"%s"}\n' >"$tmp/byte.jsonl"
+    for file in byte.tsv byte.csv byte.jsonl; do
+        line=$((bad + 1)) byte=2
+        if [ $file = byte.jsonl ]; then line=$bad byte=11; fi
+        for task in '' '--task classify'; do
+            # shellcheck disable=SC2086 # an option with its value
+            gives 3 $task --encoding windows-1252 "$tmp/$file"
+            err_has "$file: line $line: byte $byte: a byte that this encoding does not use"
+        done
+    done
+done
+printf 'text\tlabel\nab\000c\tx\n' >"$tmp/nul.tsv"
+gives 3 --encoding latin1 "$tmp/nul.tsv"
+err_has 'nul.tsv: line 2: byte 3: NUL'
+printf 'text,label\na,b,c\nd,x\ne,y\n' >"$tmp/first.csv" # the first row is the bad one
+gives 0 --skip-bad "$tmp/first.csv"
+out_has 'Examples      2, task classification'
 
 gives 2
 err_has 'expected a FILE'

@@ -320,18 +320,24 @@ static bool copy(ses_input_stream *p, void *buf, size_t n, size_t *got, ses_err 
     return true;
 }
 
+static bool fail_broken(const ses_input_stream *p, ses_err *e)
+{
+    if (e) *e = p->broken;
+    return false;
+}
+
 /* Converts more input, unless there is converted text. */
 static bool convert(ses_input_stream *p, ses_err *e)
 {
     enum { PIECE = 1 << 16 };
-    if (p->text_at == p->text.len && p->broken.code) return *e = p->broken, false;
+    if (p->text_at == p->text.len && p->broken.code) return fail_broken(p, e);
     while (p->text_at == p->text.len && !p->text_ended) {
         unsigned char *piece = ses_alloc(PIECE, e);
         size_t got = 0;
         p->text.len = p->text_at = 0;
         bool ok = piece && (p->format ? decompress : copy)(p, piece, PIECE, &got, e);
         if (ok && !ses_text_decode(&p->to_utf8, piece, got, !got, &p->text, &p->broken))
-            ok = p->text.len > 0 || (*e = p->broken, false);
+            ok = p->text.len > 0 || fail_broken(p, e);
         p->text_ended = got == 0;
         ses_free(piece);
         if (!ok) return false;

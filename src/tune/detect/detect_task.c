@@ -2,6 +2,7 @@
 #include "tune/finetune_data.h"
 
 #include "base/file.h"
+#include "io/records_range.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,9 @@ static bool has_reals(ses_records *r, const ses_string *row, int64_t label)
 static const char *table_task(ses_records *r, const ses_data_options *o, ses_err *e)
 {
     const ses_string *row = NULL;
-    if (!ses_records_next(r, &row, e)) return NULL; /* JSON lines: columns are known after the first row */
+    while (!ses_records_next(r, &row, e)) /* JSON lines: columns are known after a row that can be read */
+        if (!ses_records_row_failed(r)) return NULL;
+    if (e) *e = (ses_err){ 0 }; /* of rows: the reader reports or drops them */
     int64_t label = column(r, o->label ? o->label : "label");
     if (label < 0) label = column(r, "score");
     if (o->choices) return column(r, "anchor") >= 0 ? "embed" : "choose";
