@@ -66,6 +66,27 @@ printf 'text,labels\na,"[""x, y"", ""z""]"\nb,[]\nc,"[3]"\n' >"$tmp/array.csv"
 labels array.csv 'labels are JSON arrays; 3 labels: 3, x, y, z'
 printf '{"text":"a","labels":["x, y","z"]}\n{"text":"b","labels":[]}\n' >"$tmp/array.jsonl"
 labels array.jsonl 'labels are JSON arrays; 2 labels: x, y, z'
+printf '{"text":"a","labels":["x","y"]}\n{"text":"b","labels":"z, w"}\n' >"$tmp/string.jsonl"
+labels string.jsonl 'labels are JSON arrays; 3 labels: x, y, z, w; "," is in 1 row, too: --label-separator chooses'
+printf 'text,labels\na,"[""x"", ""y""]"\nb,"[""x"\n' >"$tmp/open.csv"
+gives 3 "$tmp/open.csv" --task multi_label
+err_has 'line 3: the labels ["x are not a JSON array'
+{ # one stray separator among many rows
+    printf 'text\tlabels\n0\tin|out,billing\n'
+    awk 'BEGIN { for (i = 1; i <= 200; i++) printf "%d\tbilling,delivery\n", i }'
+} >"$tmp/stray.tsv"
+labels stray.tsv 'labels are separated by ","; 3 labels: billing, delivery, in|out; "|" is in 1 row, too'
+printf 'text\tlabels\n1\ta|b,c\n2\td|b,c\n3\ta|d,a\n' >"$tmp/fewest.tsv"
+labels fewest.tsv 'labels are separated by "|"; 4 labels: a, b,c, d, d,a; "," is in 3 rows, too'
+printf 'text\tlabels\n1\tb,a|x\n2\tb,a|y\n3\tc,a|z\n' >"$tmp/tie.tsv" # "|": 5 labels, ",": 5; the first one
+labels tie.tsv 'labels are separated by "|"; 5 labels: '
+printf 'text\tlabels\n1\tp,a|b\n2\ta|b,p\n3\tp,a|b\n' >"$tmp/comma2.tsv" # "|": 4 labels, ",": 2
+labels comma2.tsv 'labels are separated by ","; 2 labels: a|b, p; "|" is in 3 rows, too'
+printf 'text\tlabels\n1\ta,b,\n2\tb, \n3\ta\n' >"$tmp/trailing.tsv"
+labels trailing.tsv 'labels are separated by ","; 2 labels: a, b'
+printf 'text\tlabels\n1\ta,,b\n' >"$tmp/gap.tsv"
+gives 3 "$tmp/gap.tsv" --task multi_label
+err_has 'line 2: empty label'
 printf 'text,labels\na,x\nb,y\n' >"$tmp/single.csv"
 labels single.csv 'no row has several labels'
 gives 0 "$tmp/bar.csv" "$tmp/semicolon.csv" --task multi_label --json # the second file has its own separator

@@ -75,8 +75,8 @@ typedef struct ses_data_spec {
         *best_metric; /* metric names of sesame/metric.h; the score that selects the best model */
     ses_bad_rows bad_rows;
     ses_text_encoding encoding;
-    /* Several labels: the character between them, '[' for JSON arrays; 0: JSON arrays or the first of '|',
-     * ';' and ',' that occurs. */
+    /* Several labels: the character between them, '[' for JSON arrays; 0: the one of JSON arrays,
+     * '|', ';' and ',' that most rows have. */
     char label_separator;
 } ses_data_spec;
 

@@ -23,22 +23,63 @@ static bool is_array(ses_string s)
     return s.n > 1 && *s.p == '[' && s.p[s.n - 1] == ']';
 }
 
-/* The first separator that occurs in a field other than an array; else '[' if there are arrays; else 0. The
- * separator of the training data comes first. */
-static char choose(const ses_examples *d)
+/* Among arrays: other fields are one label each. */
+static bool begins_array(ses_string s)
 {
-    bool arrays = false, occurs[sizeof separators] = { 0 };
+    s = ses_trim(s);
+    return s.n && *s.p == '[';
+}
+
+/* The number of different labels that a separator gives; SIZE_MAX: unknown, without memory. */
+static size_t count_labels(const ses_examples *d, char separator)
+{
+    ses_strmap seen = { 0 };
+    bool ok = true, fresh;
+    for (size_t i = 0; ok && i < d->n; i++) {
+        const char *s = d->raw[i].p, *end = s + d->raw[i].n;
+        while (ok && s < end && !is_array(d->raw[i])) {
+            const char *stop = memchr(s, separator, (size_t)(end - s));
+            ses_string name = ses_trim((ses_string){ s, (size_t)((stop ? stop : end) - s) });
+            ok = ses_strmap_insert(&seen, name.p, name.n, 0, &fresh, NULL);
+            s = stop ? stop + 1 : end;
+        }
+    }
+    size_t n = ok ? seen.count : SIZE_MAX;
+    ses_strmap_free(&seen);
+    return n;
+}
+
+/* The separator that most rows have, '[' for arrays; ties: '[', then the one with the fewest labels. 0: none.
+ * The separator of the training data comes first if it occurs. */
+static char choose(const ses_examples *d, size_t rows[static SES_LEN(separators)])
+{
+    enum { ARRAYS = SES_LEN(separators) - 1 }; /* in rows: after the separators */
+    memset(rows, 0, SES_LEN(separators) * sizeof *rows);
     for (size_t i = 0; i < d->n; i++) {
         bool array = is_array(d->raw[i]);
-        arrays |= array;
+        rows[ARRAYS] += array;
         for (size_t k = 0; !array && separators[k]; k++)
-            occurs[k] |= d->raw[i].n && memchr(d->raw[i].p, separators[k], d->raw[i].n);
+            rows[k] += d->raw[i].n && memchr(d->raw[i].p, separators[k], d->raw[i].n);
     }
     const char *like = d->separator ? strchr(separators, d->separator) : NULL;
-    if (like && occurs[like - separators]) return d->separator;
+    if (like && rows[like - separators]) return d->separator;
+    if (d->separator == '[' && rows[ARRAYS]) return '[';
+    size_t best = ARRAYS;
     for (size_t k = 0; separators[k]; k++)
-        if (occurs[k]) return separators[k];
-    return arrays ? '[' : 0;
+        if (rows[k] > rows[best] || (best != ARRAYS && rows[k] && rows[k] == rows[best] &&
+                                     count_labels(d, separators[k]) < count_labels(d, separators[best])))
+            best = k;
+    return best != ARRAYS ? separators[best] : rows[best] ? '[' : 0;
+}
+
+/* Chooses the separator; keeps another one that occurs, the most frequent, for the notice. */
+static void detect_separator(ses_examples *d)
+{
+    size_t rows[SES_LEN(separators)];
+    d->separator = choose(d, rows);
+    for (size_t k = 0; d->separator && separators[k]; k++)
+        if (separators[k] != d->separator && rows[k] > d->other_rows)
+            d->other_separator = separators[k], d->other_rows = rows[k];
 }
 
 static bool add_label(ses_examples *d, ses_string name, ses_labeled_example *x, ses_err *e)
@@ -52,7 +93,8 @@ static bool add_label(ses_examples *d, ses_string name, ses_labeled_example *x, 
     return true;
 }
 
-/* A field with one of separators; 0: it is one label. An empty field has none. */
+/* A field with one of separators; 0: it is one label. An empty field has none. Ignores a separator at the
+ * end. */
 static bool split_text(ses_examples *d, ses_string s, char separator, ses_labeled_example *x, ses_err *e)
 {
     size_t count = 1, at = 0;
@@ -62,6 +104,7 @@ static bool split_text(ses_examples *d, ses_string s, char separator, ses_labele
     while (ok && ses_trim(s).n && count--) {
         const char *stop = count ? memchr(s.p + at, separator, s.n - at) : s.p + s.n;
         size_t n = (size_t)(stop - s.p) - at;
+        if (!count && x->n_labels && !ses_trim((ses_string){ s.p + at, n }).n) break;
         ok = add_label(d, (ses_string){ s.p + at, n }, x, e);
         at += n + 1;
     }
@@ -104,15 +147,20 @@ bool ses_examples_split_labels(ses_examples *d, ses_err *e)
 {
     size_t kept = 0;
     bool ok = true;
+    bool set = d->spec->label_separator != 0;
     bool own =
-        d->separator && !strchr(separators, d->separator); /* that of the training data, which was set */
-    if (d->spec->label_separator || !own)
-        d->separator = d->spec->label_separator ? d->spec->label_separator : choose(d);
+        d->separator && d->separator != '[' && !strchr(separators, d->separator); /* set for training */
+    if (set)
+        d->separator = d->spec->label_separator;
+    else if (!own)
+        detect_separator(d);
     for (size_t i = 0; ok && i < d->n; i++) {
         ses_labeled_example *x = &d->item[i];
         ses_err why = { 0 };
-        bool array = d->separator == '[' || (!d->spec->label_separator && is_array(d->raw[i]));
-        if (array ? split_array(d, d->raw[i], x, &why) : split_text(d, d->raw[i], d->separator, x, &why))
+        bool arrays = d->separator == '[';
+        bool array = set ? arrays : arrays ? begins_array(d->raw[i]) : is_array(d->raw[i]);
+        if (array ? split_array(d, d->raw[i], x, &why)
+                  : split_text(d, d->raw[i], arrays ? 0 : d->separator, x, &why))
             d->item[kept++] = *x;
         else
             ok = ses_examples_drop(d, &why, x->line, e) ||

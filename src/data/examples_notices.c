@@ -127,6 +127,9 @@ static void tell_separator(const notices *n, ses_buf *b)
     for (size_t i = 0; i < labels && i < SHOWN_LABELS; i++)
         ses_buf_appendf(b, "%s%s", i ? ", " : "", ses_examples_label_name(n->d, i));
     if (labels > SHOWN_LABELS) ses_buf_puts(b, ", ...");
+    if (n->d->other_separator)
+        ses_buf_appendf(b, "; \"%c\" is in %zu row%s, too: --label-separator chooses", n->d->other_separator,
+                        n->d->other_rows, n->d->other_rows == 1 ? "" : "s");
     put(n, b);
 }
 
