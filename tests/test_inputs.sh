@@ -102,16 +102,18 @@ iconv -f LATIN1 -t UTF-16 "$tmp/latin1" >"$tmp/utf16"
 printf '\357\273\277' | cat - "$tmp/utf8" >"$tmp/marked"
 : >"$tmp/in"
 for command in "text-classification -m $m/bert-label --json -q" "ner -m $m/bert-tag --json -q" "embed -m sesame-embed -q" \
-    "tokenize -m $m/bert-label" "perplexity -m sesame-gpt --json" "search -m sesame-embed --json --rebuild bell"; do
-    run 3 $command -f "$tmp/latin1"
+    "tokenize -m $m/bert-label" "perplexity -m sesame-gpt --json" "search -m sesame-embed --json --rebuild bell" "rank -m $m/bert-label --json"; do
+    f=-f
+    case $command in rank*) f= ;; esac # arguments are files
+    run 3 $command $f "$tmp/latin1"
     stderr_has "$tmp/latin1: line 2: byte 4: invalid UTF-8 (to convert: --encoding latin1"
-    run 3 $command -f "$tmp/nul"
+    run 3 $command $f "$tmp/nul"
     stderr_has "$tmp/nul: line 2: byte 2: NUL"
-    run 0 $command -f "$tmp/utf8"
+    run 0 $command $f "$tmp/utf8"
     sed "s|$tmp/[a-z0-9]*|FILE|" "$tmp/out" >"$tmp/one.out"
     for file in latin1:latin1 utf16:utf-16 marked:utf-8; do
         case $command,$file in perplexity*,marked*) continue ;; esac # reads the file as one text
-        run 0 $command --encoding ${file#*:} -f "$tmp/${file%:*}"
+        run 0 $command --encoding ${file#*:} $f "$tmp/${file%:*}"
         if sed "s|$tmp/[a-z0-9]*|FILE|" "$tmp/out" | cmp -s - "$tmp/one.out"; then ok; else bad "$command, ${file#*:}"; fi
     done
 done

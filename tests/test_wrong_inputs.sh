@@ -148,6 +148,27 @@ done
 printf '{"text": "a b"}\n{"text": "c"}\n' >"$tmp/x.jsonl"
 ok "vectors of JSON lines" exits 3 vectors "$tmp/x.jsonl"
 ok "are refused" err_has 'x.jsonl: JSON lines, not plain text: its keys would be words of the text'
+for file in one.json lines.json; do
+    if [ $file = one.json ]; then echo '[{"text": "a b"}, {"text": "c"}]'; else printf '[\n  {\n    "text": "a b"\n  }\n]\n'; fi >"$tmp/$file"
+    ok "vectors of an array" exits 3 vectors "$tmp/$file"
+    ok "is refused" err_has "$file: an array in JSON (JSON lines have an object on each line), not plain text: its keys"
+    ok "clusters of an array" exits 3 "$sesame" clusters "$tmp/$file" -o "$tmp/clusters" -c 2
+done
+echo '[a] b' >"$tmp/text.json"
+ok "text with brackets" exits 0 vectors "$tmp/text.json"
+tokenizer() { "$sesame" train-tokenizer --type bpe --overwrite -o "$tmp/bpe.json" "$@"; }
+for file in train.tsv x.jsonl one.json; do
+    ok "tokenizer of a table" exits 3 tokenizer "$tmp/$file"
+    ok "is refused" err_has "$file: .*, not plain text: .*standard input (-)"
+    ok "tokenizer from a pipe" sh -c "'$sesame' train-tokenizer --type bpe --overwrite -o '$tmp/bpe.json' - <'$tmp/$file' >'$tmp/out'"
+    ok "rank of a table" exits 3 "$sesame" rank -m tests/pipelines/bert-label "$tmp/$file"
+    ok "is refused" err_has "$file: .*, not plain text: .*standard input (-)"
+    ok "perplexity of a table" exits 3 "$sesame" perplexity -m sesame-gpt -f "$tmp/$file"
+    ok "is refused" err_has "$file: .*, not plain text: .*standard input (-)"
+done
+ok "tokenizer of one column" exits 0 tokenizer "$tmp/one.tsv"
+ok "perplexity of one column" exits 0 "$sesame" perplexity -m sesame-gpt -f "$tmp/one.tsv"
+ok "rank of one column" exits 0 "$sesame" rank -m tests/pipelines/bert-label "$tmp/one.tsv"
 ok "vectors: no file" exits 3 vectors "$tmp/texts.txt" "$tmp/none.txt"
 ok "is named" err_has '^sesame: .*none.txt: No such file'
 ok "clusters of a table" exits 3 "$sesame" clusters "$tmp/train.tsv" -o "$tmp/clusters" -c 2

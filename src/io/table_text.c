@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { LINE_BYTES = 1 << 20 };
+enum { LINE_BYTES = 1 << 20, START_BYTES = 4096 };
 
 static const char *const tables[] = { ".tsv", ".csv" }, *const objects[] = { ".jsonl", ".ndjson", ".json" };
 
@@ -48,8 +48,8 @@ char ses_other_separator(const char *name, const char *row)
     return separator(name, strlen(name), row, strlen(row));
 }
 
-/* Whether the first two lines are rows of a table, or the first is a JSON object. */
-static bool is_table(const char *path, bool json)
+/* Whether the first two lines are rows of a table. */
+static bool is_table(const char *path)
 {
     ses_text_reader r = { 0 };
     ses_err ignored = { 0 };
@@ -61,22 +61,44 @@ static bool is_table(const char *path, bool json)
         s) {
         ses_buf_append(&first, s, n);
         bool more = ses_buf_ok(&first, NULL) && ses_text_reader_next(&r, &s, &n, &ignored) && s;
-        if (first.data && json)
-            found = *ses_trim((ses_string){ first.data, first.len }).p == '{';
-        else if (first.data)
-            found = separator(first.data, first.len, more ? s : "", more ? n : 0) != 0;
+        if (first.data) found = separator(first.data, first.len, more ? s : "", more ? n : 0) != 0;
     }
     ses_buf_free(&first);
     ses_text_reader_free(&r);
     return found;
 }
 
+/* The first byte of *s that is no white space, 0: none; *s is after it. */
+static char next_sign(const char **s)
+{
+    *s += strspn(*s, " \t\r\n");
+    return **s ? *(*s)++ : 0;
+}
+
+/* How the file begins: '{', an object; '[', an array of objects; 0: otherwise. The lines may be long. */
+static char json_start(const char *path)
+{
+    char start[START_BYTES + 1] = { 0 };
+    ses_input_stream *in = ses_input_stream_open(path, NULL);
+    size_t n = 0, got = 1;
+    while (in && got && n < START_BYTES && ses_input_stream_read(in, start + n, START_BYTES - n, &got, NULL))
+        n += got;
+    ses_input_stream_free(in);
+    const char *s = start + (strncmp(start, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0);
+    char c = next_sign(&s);
+    return c == '{' || (c == '[' && next_sign(&s) == '{') ? c : 0;
+}
+
 bool ses_refuse_table(const char *path, const char *remedy, ses_err *e)
 {
     struct stat s;
+    if (!ses_is_table_name(path) || stat(path, &s) || !S_ISREG(s.st_mode)) return true;
     bool json = ses_is_json_lines_name(path);
-    if (!ses_is_table_name(path) || stat(path, &s) || !S_ISREG(s.st_mode) || !is_table(path, json))
-        return true;
+    char start = json ? json_start(path) : 0;
+    if (json ? !start : !is_table(path)) return true;
     return ses_fail(e, SES_EFORMAT, "%s, not plain text: %s would be words of the text; %s",
-                    json ? "JSON lines" : "a table", json ? "its keys" : "its header and labels", remedy);
+                    start == '[' ? "an array in JSON (JSON lines have an object on each line)"
+                    : json       ? "JSON lines"
+                                 : "a table",
+                    json ? "its keys" : "its header and labels", remedy);
 }

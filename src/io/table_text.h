@@ -11,8 +11,9 @@ bool ses_is_table_name(const char *path);
 bool ses_is_json_lines_name(const char *path);
 
 /* For readers of plain text: fails if a regular file has the name of a table, and its first two lines have
- * fields or are JSON objects. The message does not name the file. remedy: what to do instead. A file that
+ * fields, or it begins as JSON. The message does not name the file. remedy: what to do instead. A file that
  * cannot be read is left to the reader. */
+#define SES_TEXTS_ALONE "give a file with the texts alone, one per line, or pass them by standard input (-)"
 bool ses_refuse_table(const char *path, const char *remedy, ses_err *e);
 
 /* The separator that a table of one column seems to have: the name of the column has it, and the first row as

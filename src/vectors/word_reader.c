@@ -25,18 +25,12 @@ static unsigned kind_of(char byte)
     return c < 0x80 ? kind[c] : HIGH;
 }
 
-static bool refuse_table(const char *path, ses_err *e)
-{
-    return ses_refuse_table(
-        path, "give a file with the texts alone, one per line, or pass them by standard input (-)", e);
-}
-
 bool ses_word_files_check(const char *const *path, size_t n, ses_err *e)
 {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(path[i], "-") != 0 && access(path[i], R_OK))
             return ses_fail(e, SES_EIO, "%s: %s", path[i], strerror(errno));
-        if (!refuse_table(path[i], e)) return ses_wrap(e, "%s", path[i]);
+        if (!ses_refuse_table(path[i], SES_TEXTS_ALONE, e)) return ses_wrap(e, "%s", path[i]);
     }
     return true;
 }
@@ -44,7 +38,7 @@ bool ses_word_files_check(const char *const *path, size_t n, ses_err *e)
 bool ses_word_reader_open(ses_word_reader *r, const char *path, ses_words_rule rule, ses_err *e)
 {
     r->rule = rule;
-    if (!refuse_table(path, e)) return false;
+    if (!ses_refuse_table(path, SES_TEXTS_ALONE, e)) return false;
     r->in = ses_input_stream_open_text(path, r->encoding, e);
     return r->in && (r->buffer = ses_alloc(BUFFER, e));
 }

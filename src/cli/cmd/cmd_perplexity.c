@@ -5,6 +5,7 @@
 #include "cli/text_operands.h"
 #include "cli/ui/show_values.h"
 #include "io/input_stream.h"
+#include "io/table_text.h"
 #include "io/text_decoder.h"
 #include "metric/word_ids.h"
 #include "task/scoring_args.h"
@@ -153,6 +154,8 @@ static bool score_lines(perplexity_job *j, const char *path, const ses_buf *text
 static bool score_file(perplexity_job *j, const char *path, ses_err *e)
 {
     ses_buf text = { 0 };
+    if (!ses_refuse_table(path, "give a file with the text alone, or pass it by standard input (-)", e))
+        return ses_wrap(e, "%s", path);
     bool ok = read_whole(path, (ses_text_encoding)j->a->encoding, &text, e) &&
               (j->a->lines ? score_lines(j, path, &text, e)
                            : score_text(j, path, text.data ? text.data : "", text.len, e));

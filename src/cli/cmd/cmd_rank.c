@@ -7,6 +7,8 @@
 #include "cli/standard_output.h"
 #include "cli/text_operands.h"
 #include "cli/ui/show_values.h"
+#include "io/table_text.h"
+#include "io/text_decoder.h"
 #include "metric/uncertainty.h"
 #include "model/model_desc.h"
 #include "sesame/pipeline.h"
@@ -20,6 +22,7 @@ typedef struct args {
     const char *model;
     int by; /* a ses_uncertainty */
     int64_t top, max_length;
+    int encoding;
 } args;
 
 static const ses_opt opt[] = {
@@ -35,6 +38,7 @@ static const ses_opt opt[] = {
                 .letter = 'n', .value = "N|all", .zero_word = "all"),
     SES_OPT_INT(args, max_length, "max-length", "0", 0, 1 << 20,
                 "maximum number of tokens of a text; 0: the model's"),
+    SES_OPT_ENCODING(args, encoding),
     SES_OPT_INCLUDE(args, compute, ses_compute_options),
 };
 
@@ -46,7 +50,7 @@ typedef struct entry {
     int64_t line;   /* in its file */
     const char *file;
     char *text, *label; /* one allocation; label NULL: tags */
-    size_t text_len;    /* the text may contain NUL bytes */
+    size_t text_len;
 } entry;
 
 typedef struct ranking {
@@ -169,10 +173,11 @@ static bool take(void *ctx, const ses_result *r, ses_err *e)
 static bool feed_file(job *j, const char *name, ses_err *e)
 {
     ses_span span = ses_line_whole_file(name);
-    ses_line_reader in = { .span = &span, .n_spans = 1 };
+    ses_line_reader in = { .span = &span, .n_spans = 1, .encoding = (ses_text_encoding)j->a->encoding };
     const char *line;
     size_t n;
     ses_line_status status;
+    if (!ses_refuse_table(name, SES_TEXTS_ALONE, e)) return ses_wrap(e, "%s", name);
     j->file[j->n_files] = name;
     j->first[j->n_files++] = j->lines + 1;
     bool ok = true;
@@ -183,7 +188,8 @@ static bool feed_file(job *j, const char *name, ses_err *e)
             continue;
         }
         ses_item item = { .text = { line, n }, .number = j->lines };
-        ok = ses_pipeline_feed(j->pipeline, &item, e) || ses_wrap(e, "%s: line %" PRId64, name, in.line);
+        ok = (ses_text_check(line, n, e) && ses_pipeline_feed(j->pipeline, &item, e)) ||
+             ses_wrap(e, "%s: line %" PRId64, name, in.line);
     }
     ok = ok && status == SES_LINE_END;
     ses_line_reader_close(&in);

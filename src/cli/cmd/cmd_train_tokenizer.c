@@ -5,6 +5,7 @@
 #include "cli/compute_args.h"
 #include "cli/map_lines.h"
 #include "cli/text_operands.h"
+#include "io/table_text.h"
 #include "sesame/json.h"
 #include "sesame/tokenizer.h"
 
@@ -122,6 +123,13 @@ static void notify_done(const train_job *j, const args *a, size_t bytes, double 
             ses_bytes_text(wrote, bytes), a->output);
 }
 
+static bool check_files(const ses_call *c, ses_err *e)
+{
+    for (int i = 0; i < c->n_operands; i++)
+        if (!ses_refuse_table(c->operands[i], SES_TEXTS_ALONE, e)) return ses_wrap(e, "%s", c->operands[i]);
+    return true;
+}
+
 static bool run(ses_call *c, ses_err *e)
 {
     static const ses_tokenizer_type types[] = { SES_TOKENIZER_WORDPIECE, SES_TOKENIZER_BPE,
@@ -132,7 +140,9 @@ static bool run(ses_call *c, ses_err *e)
     double start = ses_seconds();
     if (!a->overwrite && ses_path_exists(a->output))
         return ses_fail(e, SES_EARG, "%s: already exists; use --overwrite to replace it", a->output);
-    if (!ses_operands_require_files(c, 0, "arguments are files; '-' is standard input", e)) return false;
+    if (!ses_operands_require_files(c, 0, "arguments are files; '-' is standard input", e) ||
+        !check_files(c, e))
+        return false;
     char *stages = a->stages ? read_stages(a->stages, e) : NULL, *text = NULL;
     ses_string *special = special_tokens(&a->special, &n_special, e);
     if (!special || (a->stages && !stages)) goto done;
