@@ -129,7 +129,7 @@ cut -f1 "$tmp/r" >"$tmp/texts.txt"
 corpus() { "$sesame" corpus build --tokenizer "$tmp/vocab.txt" --overwrite -o "$tmp/c.ids" "$@"; }
 words='a table, not plain text: its header and labels would be words of the text'
 ok "corpus of a table" exits 3 corpus "$tmp/train.tsv"
-ok "is refused" err_has "train.tsv: $words; .*format text"
+ok "is refused" err_has "train.tsv: $words; .*; --format text"
 gzip -kf "$tmp/train.tsv"
 ok "also compressed" exits 3 corpus "$tmp/train.tsv.gz"
 ok "also as the last file" exits 3 corpus "$tmp/texts.txt" "$tmp/train.tsv"
@@ -183,7 +183,23 @@ sed 's/,/;/' "$tmp/comma.csv" >"$tmp/semicolon.csv"
 ok "with semicolons" exits 3 topics "$tmp/semicolon.csv"
 ok "are refused" err_has 'separated by .;., not by .,.'
 ok "finetune" exits 3 "$sesame" finetune --method nb --task classify --train "$tmp/comma.tsv" -o "$tmp/nb1"
-ok "asks for the delimiter" err_has 'available: sentence,label .*are the fields separated otherwise? Set the delimiter'
+ok "asks for the delimiter" err_has "available: sentence,label .*are the fields separated otherwise? Set --delimiter ',', or name the file"
+ok "finetune, semicolons" exits 3 "$sesame" finetune --method nb --task classify --train "$tmp/semicolon.csv" -o "$tmp/nb1"
+ok "names the character" err_has "Set --delimiter ';', or name the file"
+
+# ---- one text where two are compared ----
+
+predict() { "$sesame" predict sesame-embed "$@"; }
+printf 'text\nhello\nbye\n' >"$tmp/single.tsv"
+printf '{"text": "hello"}\n' >"$tmp/single.jsonl"
+printf 'text\tscore\nhello\t1\nbye\t0\n' >"$tmp/scored.tsv"
+for file in single.tsv single.jsonl scored.tsv; do
+    ok "similarity of one text" exits 3 predict "$tmp/$file"
+    ok "asks for the second" err_has "$file: a similarity is that of two texts.*--pair"
+done
+ok "its evaluation" exits 3 "$sesame" eval sesame-embed "$tmp/scored.tsv" --task embed
+ok "asks for the second" err_has "scored.tsv: a similarity is that of two texts.*--pair"
+ok "a second column by its number" exits 0 predict --pair 2 "$tmp/scored.tsv"
 
 # ---- columns of another kind ----
 

@@ -176,20 +176,28 @@ static bool is_number(const char *s, size_t *x)
     return *s && *x;
 }
 
+/* The remedy where the header is one column that has a separator in it. */
+static const char *delimiter_hint(const ses_records *r, char out[static 100])
+{
+    const char *found = r->n_names == 1 ? strpbrk(r->name[0], "\t,;|") : NULL;
+    if (!found) return "";
+    snprintf(out, 100,
+             ": are the fields separated otherwise? Set --delimiter '%s', or name the file .csv or .tsv",
+             *found == '\t' ? "tab" : (char[2]){ *found });
+    return out;
+}
+
 static bool fail_no_column(const ses_records *r, const char *want, ses_err *e)
 {
     ses_buf list = { 0 };
     ses_quoted q = ses_quoted_of(want, strlen(want));
+    char hint[100];
     if (!r->header)
         ses_fail(e, SES_EARG, "no column \"%s\": a file without a header has columns 1 to %zu", q.s,
                  r->expected);
     else if (list_names(r, &list, e))
-        ses_fail(
-            e, SES_EARG, "no column \"%s\"; available: %s (or numbers from 1 to %zu)%s", q.s,
-            list.data ? list.data : "none", r->expected,
-            r->n_names == 1 && strpbrk(r->name[0], "\t,;|")
-                ? ": are the fields separated otherwise? Set the delimiter, or name the file .csv or .tsv"
-                : "");
+        ses_fail(e, SES_EARG, "no column \"%s\"; available: %s (or numbers from 1 to %zu)%s", q.s,
+                 list.data ? list.data : "none", r->expected, delimiter_hint(r, hint));
     ses_buf_free(&list);
     return false;
 }

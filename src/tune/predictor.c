@@ -223,6 +223,17 @@ static bool open_model(ses_predictor *p, const ses_examples *rows, ses_err *e)
 
 /* ---- examples ---- */
 
+/* Sentence encoders compare two texts. */
+static bool check_pair(const ses_predictor *p, const ses_data_spec *s, const char *path, ses_err *e)
+{
+    return p->task->head || s->kind != SES_DATA_REGRESS || s->format != SES_DATA_TABLE || s->text_b ||
+           ses_fail(e, SES_EARG,
+                    "%s: a similarity is that of two texts, and no column is named sentence2, hypothesis or "
+                    "question2: name the column of the second texts with --pair; for vectors of texts: "
+                    "'sesame embed --column'",
+                    path);
+}
+
 /* The model's labels define the label indices; values of a benchmark only describe the file. */
 ses_examples *ses_predictor_read(const ses_predictor *p, const char *path, bool labels, ses_err *e)
 {
@@ -230,7 +241,8 @@ ses_examples *ses_predictor_read(const ses_predictor *p, const char *path, bool 
     bool pairs = ses_is_label_pairs(s.label_values) && p->has_label_names; /* names of the model's labels */
     s.no_labels = !labels;
     if (!labels) s.bad_rows = SES_BAD_ROWS_FAIL; /* each row has a prediction */
-    ses_examples *rows = ses_data_open(&s, path, s.label_values && !pairs ? NULL : p->labels, e);
+    if (!ses_data_find_columns(&s, path, e) || !check_pair(p, &s, path, e)) return NULL;
+    ses_examples *rows = ses_examples_open(path, &s, s.label_values && !pairs ? NULL : p->labels, e);
     if (!rows || !s.label_values || pairs || !p->has_label_names ||
         ses_examples_align_labels(rows, p->labels, e))
         return rows;
@@ -562,7 +574,7 @@ bool ses_predictor_predict_part(ses_predictor *p, const char *path, const ses_pr
     if (!e) e = &local; /* an error ends the groups */
     r.spec.no_labels = true;
     r.spec.bad_rows = SES_BAD_ROWS_FAIL; /* each row has a prediction */
-    if (!ses_data_find_columns(&r.spec, path, e)) return false;
+    if (!ses_data_find_columns(&r.spec, path, e) || !check_pair(p, &r.spec, path, e)) return false;
     if (r.spec.format != SES_DATA_TABLE || r.spec.kind == SES_DATA_TEXT) return run_whole(&r, e);
     bool ok = open_table(&r, e) && run_groups(&r, e);
     ses_table_reader_free(r.table);

@@ -164,7 +164,7 @@ static char *settings_of(build *b, ses_err *e)
 static bool check_files(const ses_corpus_options *o, ses_err *e)
 {
     static const char remedy[] =
-        "give a file with the texts alone, or JSON lines; format text reads the lines as "
+        "give a file with the texts alone, or JSON lines; --format text reads the lines as "
         "they are";
     struct stat s;
     for (size_t i = 0; i < o->n_files; i++) {
