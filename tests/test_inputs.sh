@@ -30,6 +30,7 @@ run() {
 }
 stdout_has() { for text in "$@"; do if grep -qF -- "$text" "$tmp/out"; then ok; else bad "not on stdout: $text"; fi; done; }
 stderr_has() { for text in "$@"; do if grep -qF -- "$text" "$tmp/err"; then ok; else bad "not on stderr: $text"; fi; done; }
+stderr_lacks() { if grep -qF -- "$1" "$tmp/err"; then bad "on stderr: $1"; else ok; fi; }
 lines() { if [ "$(wc -l <"$tmp/out")" -eq "$1" ]; then ok; else bad "lines on stdout, wanted $1"; fi; }
 no_stderr() { if [ -s "$tmp/err" ]; then bad "$*: stderr is not empty"; else ok; fi; }
 same() { if cmp -s "$tmp/one" "$tmp/out"; then ok; else bad "$*: different output"; fi; }
@@ -127,7 +128,11 @@ lines 3
 run 0 text-classification -m $m/bert-label --json --encoding utf-8-replace
 lines 3
 run 3 text-classification -m $m/bert-label "$(printf 'caf\351')"
-stderr_has 'byte 4: invalid UTF-8'
+stderr_has 'byte 4: invalid UTF-8: arguments are UTF-8'
+stderr_lacks '--encoding'
+run 3 tokenize -m $m/bert-label "$(printf 'caf\351')"
+stderr_has 'byte 4: invalid UTF-8: arguments are UTF-8'
+stderr_lacks '--encoding'
 run 2 text-classification -m $m/bert-label --encoding latin1 --shard 0/2 -f "$tmp/latin1"
 stderr_has 'convert them to UTF-8 first'
 run 3 train-tokenizer --type bpe -o "$tmp/t.json"
@@ -142,8 +147,28 @@ printf 'text\tlabel\ncaf\351\tx\n' >"$tmp/latin1.tsv"
 run 3 text-classification -m $m/bert-label --json -q --column text "$tmp/latin1.tsv"
 stderr_has 'line 2: byte 4: invalid UTF-8'
 run 0 text-classification -m $m/bert-label --json -q --column text --encoding latin1 "$tmp/latin1.tsv"
-run 3 vectors supervised -o "$tmp/s.bin" "$tmp/latin1"
-stderr_has 'latin1: line 2: byte 4: invalid UTF-8'
+printf '__label__a good bell\n__label__b caf\351 bell\n' >"$tmp/labeled"
+printf 'text\tlabel\ngood bell\ta\ncaf\351 bell\tb\n' >"$tmp/labeled.tsv"
+for file in labeled labeled.tsv; do
+    run 3 vectors supervised --dim 4 --epoch 1 --overwrite -o "$tmp/s.bin" "$tmp/$file"
+    stderr_has "$file: line " 'invalid UTF-8'
+    run 0 vectors supervised --dim 4 --epoch 1 --overwrite --encoding latin1 -o "$tmp/s.bin" "$tmp/$file"
+    run 0 vectors test --encoding latin1 "$tmp/s.bin" "$tmp/$file"
+done
+for command in 'vectors phrases --min-count 1 --threshold 0 --passes 2' 'clusters -c 2'; do
+    run 3 $command -o "$tmp/words" "$tmp/latin1"
+    stderr_has "$tmp/latin1: line 2: byte 4: invalid UTF-8"
+    run 0 $command --overwrite -o "$tmp/words" "$tmp/utf8"
+    run 0 $command --encoding latin1 -o "$tmp/words.latin1" "$tmp/latin1"
+    if cmp -s "$tmp/words" "$tmp/words.latin1"; then ok; else bad "$command --encoding"; fi
+    rm -f "$tmp/words" "$tmp/words.latin1"
+done
+run 3 topics train -k 2 --min-df 1 -o "$tmp/topics" "$tmp/latin1"
+stderr_has "$tmp/latin1: line 2: byte 4: invalid UTF-8"
+for file in latin1 labeled.tsv; do
+    run 0 topics train -k 2 --min-df 1 --overwrite --encoding latin1 -o "$tmp/topics" "$tmp/$file"
+    run 0 topics infer --encoding latin1 "$tmp/topics" "$tmp/$file"
+done
 : >"$tmp/in"
 
 # an empty text

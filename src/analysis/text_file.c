@@ -74,7 +74,7 @@ static bool is_blank(ses_string s) { return strspn(s.p, " \t\r\n\v\f") >= s.n; /
 
 static bool read_lines(ses_text_file *f, const char *path, const ses_text_file_options *o, ses_err *e)
 {
-    ses_text_reader r = { 0 };
+    ses_text_reader r = { .encoding = o->encoding };
     ses_string s;
     ses_buf line = { 0 };
     bool ok = ses_text_reader_open(&r, path, MAX_LINE, e);
@@ -129,7 +129,7 @@ static const char *choose_column(const char *path, const ses_text_file_options *
 {
     static const char *const names[] = { "sentence", "text" };
     if (o->text_column) return o->text_column;
-    ses_records *r = ses_records_open(path, NULL, e);
+    ses_records *r = ses_records_open(path, &(ses_records_options){ .encoding = o->encoding }, e);
     const char *found = r ? "1" : NULL;
     for (size_t k = 0; r && k < SES_LEN(names); k++)
         for (size_t i = 0; i < ses_records_field_count(r); i++) {
@@ -151,7 +151,7 @@ static bool read_table(ses_text_file *f, const char *path, const ses_text_file_o
     if (o->label_column) columns[n++] = o->label_column;
     if (o->target_column) target = n, columns[n++] = o->target_column;
     f->has_target = target > 0;
-    ses_records_options ro = { .columns = columns, .n_columns = n };
+    ses_records_options ro = { .columns = columns, .n_columns = n, .encoding = o->encoding };
     ses_records *r = ses_records_open(path, &ro, e);
     const ses_string *row = NULL;
     bool ok = r != NULL;
@@ -206,8 +206,10 @@ static bool read_conll(ses_text_file *f, const char *path, bool conllu, const se
     int columns[2] = { conllu ? 2 : 1, 0 };
     ses_conll_sentence s;
     if (!tag_column(o, conllu, &columns[1], e)) return false;
-    ses_conll *c =
-        ses_conll_open(path, &(ses_conll_options){ .columns = columns, .n_columns = 2, .conllu = conllu }, e);
+    ses_conll *c = ses_conll_open(
+        path,
+        &(ses_conll_options){ .columns = columns, .n_columns = 2, .conllu = conllu, .encoding = o->encoding },
+        e);
     bool ok = c != NULL;
     f->is_words = true;
     while (ok && (ok = ses_conll_next(c, &s, e) || ses_wrap(e, "%s", path)) && s.n && !is_full(f, o))

@@ -8,6 +8,7 @@
 #define SES_ANALYSIS_TEXT_FILE_H
 
 #include "base/arena.h"
+#include "sesame/table.h"
 #include "sesame/tokenizer.h"
 
 typedef struct ses_text_file_options {
@@ -15,6 +16,7 @@ typedef struct ses_text_file_options {
     const char *label_column;  /* tables: NULL: none; CoNLL-U: upos, xpos, deprel or a number, NULL: upos */
     const char *target_column; /* tables: texts of a decoder; NULL: none */
     size_t max_texts;          /* 0: all */
+    ses_text_encoding encoding;
 } ses_text_file_options;
 
 typedef struct ses_text_file {

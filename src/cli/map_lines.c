@@ -148,7 +148,7 @@ static bool run_text(stream *s, const char *text, ses_err *e)
 {
     ses_buf *out = &s->worker[0].out;
     out->len = 0;
-    if (!ses_text_check(text, strlen(text), e) || !s->fn(s->ctx, 0, text, strlen(text), out, e) ||
+    if (!ses_text_check_argument(text, strlen(text), e) || !s->fn(s->ctx, 0, text, strlen(text), out, e) ||
         !ses_buf_ok(out, e))
         return ses_wrap(e, "%s", ses_quoted_of(text, strlen(text)).s);
     return (!out->len || ses_stdout_write(out->data, out->len, e)) && ses_stdout_flush(e);

@@ -23,6 +23,12 @@ bool ses_text_check(const char *s, size_t n, ses_err *e)
                             : "NUL: not a text file, or UTF-16 (--encoding utf-16)");
 }
 
+bool ses_text_check_argument(const char *s, size_t n, ses_err *e)
+{
+    size_t good = ses_text_good(s, n);
+    return good == n || ses_fail(e, SES_EFORMAT, "byte %zu: invalid UTF-8: arguments are UTF-8", good + 1);
+}
+
 bool ses_text_check_lines(const char *s, size_t n, uint64_t line, ses_err *e)
 {
     size_t good = ses_text_good(s, n), start = 0;

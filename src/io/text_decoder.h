@@ -12,6 +12,8 @@
 size_t ses_text_good(const char *s, size_t n); /* bytes before the first that is invalid UTF-8 or a NUL */
 /* Fails with "byte B: ..." unless the n bytes are text. */
 bool ses_text_check(const char *s, size_t n, ses_err *e);
+/* The same for an argument of the command line, which --encoding does not convert. */
+bool ses_text_check_argument(const char *s, size_t n, ses_err *e);
 /* Fails with "line L, byte B: ..."; the first of the lines has the number `line`. */
 bool ses_text_check_lines(const char *s, size_t n, uint64_t line, ses_err *e);
 

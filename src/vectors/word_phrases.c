@@ -13,6 +13,7 @@ typedef struct pass {
     ses_phrases_job *job;
     const char *from;
     ses_words_rule rule;
+    ses_text_encoding encoding;
     ses_word_vocab vocab; /* words and pairs "a_b" */
     int64_t words;
     ses_buf pair, out;
@@ -28,7 +29,7 @@ static bool proceed(const pass *p, int64_t words, ses_err *e)
 /* Counts all words and pairs. pair: the previous word, then "_" and this word. */
 static bool count_pairs(pass *p, ses_err *e)
 {
-    ses_word_reader r = { 0 };
+    ses_word_reader r = { .encoding = p->encoding };
     const char *s = "";
     size_t n;
     bool ok = ses_word_reader_open(&r, p->from, p->rule, e);
@@ -46,7 +47,7 @@ static bool count_pairs(pass *p, ses_err *e)
     }
     p->job->skipped = r.skipped;
     ses_word_reader_free(&r);
-    return ok || ses_buf_ok(&p->pair, e);
+    return ses_buf_ok(&p->pair, e) && ok;
 }
 
 static int64_t count_of(const pass *p, const char *s, size_t n)
@@ -76,7 +77,7 @@ static bool write_word(pass *p, ses_file_writer *w, const char *s, size_t n, cha
 
 static bool write_text(pass *p, ses_file_writer *w, ses_err *e)
 {
-    ses_word_reader r = { 0 };
+    ses_word_reader r = { .encoding = p->encoding };
     const char *s = "";
     size_t n;
     int64_t before = 0, words = 0; /* count of the previous word; 0: line start, rare, or already joined */
@@ -105,10 +106,13 @@ static bool write_text(pass *p, ses_file_writer *w, ses_err *e)
            ses_file_writer_put(w, p->out.data, p->out.len, e);
 }
 
-static bool run_pass(ses_phrases_job *job, const char *from, ses_words_rule rule, const char *to,
-                     bool overwrite, ses_err *e)
+static bool run_pass(ses_phrases_job *job, const char *from, const char *to, bool overwrite, ses_err *e)
 {
-    pass p = { .job = job, .from = from, .rule = rule };
+    bool first = from == job->corpus;
+    pass p = { .job = job,
+               .from = from,
+               .rule = first ? job->rule : SES_WORDS_BLANK,
+               .encoding = first ? job->encoding : SES_ENCODING_UTF8 };
     ses_file_writer *w = ses_file_writer_open(to, overwrite, e);
     bool ok = w && (count_pairs(&p, e) || ses_wrap(e, "%s", from)) && write_text(&p, w, e) &&
               ses_file_writer_commit(w, e);
@@ -136,7 +140,7 @@ bool ses_phrases_run(ses_phrases_job *job, ses_err *e)
         bool last = k == job->passes - 1;
         const char *to = last ? job->output : path[k % 2].data;
         bool replaces = job->overwrite || (!last && made[k % 2]);
-        ok = run_pass(job, from, k ? SES_WORDS_BLANK : job->rule, to, replaces, e);
+        ok = run_pass(job, from, to, replaces, e);
         if (!last) made[k % 2] = made[k % 2] || ok;
         if (!k) words = job->words;
         from = to;

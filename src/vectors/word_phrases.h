@@ -12,6 +12,7 @@ typedef struct ses_phrases_job {
     const char *corpus, *output;
     bool overwrite;
     ses_words_rule rule;
+    ses_text_encoding encoding;
     int64_t min_count;
     double threshold;
     int passes; /* each pass joins the words of the pass before: up to 2^passes words */

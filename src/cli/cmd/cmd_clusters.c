@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "io/text_decoder.h"
 #include "vectors/cluster/brown.h"
 #include "vectors/word_corpus.h"
 
@@ -19,6 +20,7 @@
 typedef struct args {
     int64_t clusters, min_count, max_vocab, threads, top;
     const char *output;
+    int encoding;
     bool overwrite, tree, json;
 } args;
 
@@ -34,6 +36,7 @@ static const ses_opt opt[] = {
     SES_OPT_FLAG(args, overwrite, "overwrite", "replace FILE"),
     SES_OPT_INT(args, top, "top", "8", 1, 1000, "words shown per cluster", .value = "N"),
     SES_OPT_FLAG(args, tree, "tree", "draw the tree"),
+    SES_OPT_ENCODING(args, encoding),
     SES_OPT_THREADS(args, threads),
     SES_OPT_JSON(args, json),
 };
@@ -218,9 +221,11 @@ static bool fit(ses_call *c, ses_brown_words *w, ses_brown *b, ses_err *e)
 {
     const args *a = c->args;
     ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "clustering", 0);
-    ses_brown_options o = {
-        .min_count = a->min_count, .max_words = a->max_vocab, .progress = show_progress, .ctx = &line
-    };
+    ses_brown_options o = { .min_count = a->min_count,
+                            .max_words = a->max_vocab,
+                            .encoding = (ses_text_encoding)a->encoding,
+                            .progress = show_progress,
+                            .ctx = &line };
     ses_thread_pool *pool = ses_thread_pool_new(a->threads ? (int)a->threads : ses_cpu_count(), e);
     bool ok = pool && ses_brown_words_read(w, c->operands[0], &o, e) &&
               ses_brown_fit(b, w, a->clusters, &o, pool, e);

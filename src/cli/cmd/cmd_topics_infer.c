@@ -6,6 +6,7 @@
 
 #include "analysis/text_file.h"
 #include "base/alloc.h"
+#include "io/text_decoder.h"
 #include "vectors/topic/topic_model.h"
 
 #include <math.h>
@@ -13,6 +14,7 @@
 
 typedef struct args {
     const char *text_column;
+    int encoding;
     int64_t top, threads;
     bool json;
 } args;
@@ -20,6 +22,7 @@ typedef struct args {
 static const ses_opt opt[] = {
     SES_OPT_TEXT(args, text_column, "text-column", "COLUMN",
                  "tables: name or number; default: sentence, text or the only column"),
+    SES_OPT_ENCODING(args, encoding),
     SES_OPT_INT(args, top, "top", "0", 0, 65536,
                 "write the N largest as TOPIC:WEIGHT; 0: the weights of all topics in order", .value = "N"),
     SES_OPT_THREADS(args, threads),
@@ -93,7 +96,10 @@ static bool run(ses_call *c, ses_err *e)
     if (a->json && a->top)
         return ses_fail(e, SES_EUSAGE, "--top has no effect with --json, which has all weights");
     bool ok = ses_topic_open(&m, c->operands[0], a->threads ? (int)a->threads : ses_cpu_count(), e) &&
-              ses_text_file_open(&f, c->operands[1], &(ses_text_file_options){ a->text_column }, e);
+              ses_text_file_open(&f, c->operands[1],
+                                 &(ses_text_file_options){ .text_column = a->text_column,
+                                                           .encoding = (ses_text_encoding)a->encoding },
+                                 e);
     int64_t n = ok ? ses_topic_count(&m) : 0;
     if (ok && f.is_words) ok = ses_fail(e, SES_EARG, "columns of words; expected a text per line or a table");
     text = ok ? ses_alloc_array(f.n + 1, sizeof *text, e) : NULL;

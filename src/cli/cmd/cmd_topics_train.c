@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "io/text_decoder.h"
 
 #include <inttypes.h>
 
@@ -36,7 +37,7 @@ typedef struct lsa_args {
 } lsa_args;
 
 typedef struct args {
-    int method;
+    int method, encoding;
     const char *output, *text_column;
     bool resume, overwrite;
     int64_t threads;
@@ -107,6 +108,7 @@ static const ses_opt opt[] = {
                  "continue the LDA training of DIR up to --passes; its other settings stay"),
     SES_OPT_TEXT(args, text_column, "text-column", "COLUMN",
                  "tables: name or number; default: sentence, text or the only column"),
+    SES_OPT_ENCODING(args, encoding),
     SES_OPT_INCLUDE(args, model, model_table),
     SES_OPT_INCLUDE(args, lda, lda_table),
     SES_OPT_INCLUDE(args, lsa, lsa_table),
@@ -228,7 +230,10 @@ static bool run(ses_call *c, ses_err *e)
     if (!check(a, e)) return false;
     ses_train_monitor_catch_signals();
     double start = ses_seconds();
-    bool ok = ses_text_file_open(&f, c->operands[0], &(ses_text_file_options){ a->text_column }, e);
+    bool ok = ses_text_file_open(
+        &f, c->operands[0],
+        &(ses_text_file_options){ .text_column = a->text_column, .encoding = (ses_text_encoding)a->encoding },
+        e);
     ses_string *text = ok ? strings_of(&f, e) : NULL;
     ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "training", 0);
     ok = text && fit(a, &m, text, f.n, &line, &stopped, e);

@@ -169,7 +169,7 @@ static bool run_arguments(ses_pipeline_job *j, ses_err *e)
     bool ok = word != NULL;
     int64_t number = 0;
     for (size_t i = 0; ok && i < n; i++)
-        ok = ses_text_check(word[i].p, word[i].n, e) ||
+        ok = ses_text_check_argument(word[i].p, word[i].n, e) ||
              ses_wrap(e, "%s", ses_quoted_of(word[i].p, word[i].n).s);
     for (size_t at = 0; ok && at < n;) {
         ses_item item;

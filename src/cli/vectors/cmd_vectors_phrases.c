@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "io/text_decoder.h"
 #include "vectors/word_corpus.h"
 #include "vectors/word_phrases.h"
 
@@ -13,7 +14,7 @@
 typedef struct args {
     const char *output;
     bool overwrite;
-    int words;
+    int words, encoding;
     int64_t min_count, passes;
     double threshold;
 } args;
@@ -29,6 +30,7 @@ static const ses_opt opt[] = {
                 .value = "N"),
     SES_OPT_CHOICE(args, words, "words", "blank", SES_WORDS_RULE_NAMES,
                    "blank: words are separated by blanks; text: prose, lower-cased and split"),
+    SES_OPT_ENCODING(args, encoding),
 };
 
 static bool show(void *ctx, int64_t words)
@@ -45,6 +47,7 @@ static bool run(ses_call *c, ses_err *e)
                             .output = a->output,
                             .overwrite = a->overwrite,
                             .rule = (ses_words_rule)a->words,
+                            .encoding = (ses_text_encoding)a->encoding,
                             .min_count = a->min_count,
                             .threshold = a->threshold,
                             .passes = (int)a->passes,

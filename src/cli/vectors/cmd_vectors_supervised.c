@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "io/text_decoder.h"
 #include "vectors/fasttext/fasttext_tune.h"
 
 #include <inttypes.h>
@@ -41,6 +42,7 @@ static const ses_opt opt[] = {
     SES_OPT_FLAG(args, resume, "resume", "continue an interrupted training from FILE.state"),
     TEXT("text-column", columns.text, "text", "NAME", "tables: column of the texts"),
     TEXT("label-column", columns.label, "label", "NAME", "tables: column of the labels"),
+    SES_OPT_ENCODING(args, columns.encoding),
     TEXT("label", label, "__label__", "PREFIX", "prefix of labels"),
     SES_OPT_REAL(args, lr, "lr", "0.1", 0, 1e6, "initial learning rate", .was_set = offsetof(args, lr_set)),
     TUNED("dim", dim, "100", 1, 1 << 16, "columns"),

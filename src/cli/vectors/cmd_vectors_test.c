@@ -4,6 +4,7 @@
 #include "fasttext_texts.h"
 #include "vector_options.h"
 
+#include "io/text_decoder.h"
 #include "vectors/fasttext/fasttext_meter.h"
 
 #include <inttypes.h>
@@ -23,6 +24,7 @@ static const ses_opt opt[] = {
     SES_OPT_FLAG(args, per_label, "per-label", "also print F1, precision and recall of each label"),
     SES_OPT_TEXT(args, columns.text, "text-column", "NAME", "tables: column of the texts", .def = "text"),
     SES_OPT_TEXT(args, columns.label, "label-column", "NAME", "tables: column of the labels", .def = "label"),
+    SES_OPT_ENCODING(args, columns.encoding),
     SES_OPT_TEXT(args, label, "label", "PREFIX", "prefix of labels", .def = "__label__"),
     SES_OPT_JSON(args, json),
 };

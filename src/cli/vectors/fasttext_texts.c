@@ -23,9 +23,9 @@ static bool is_stream(const char *path)
     return !strcmp(path, "-");
 }
 
-static bool read_stream(ses_buf *text, const char *path, ses_err *e)
+static bool read_stream(ses_buf *text, const char *path, ses_text_encoding encoding, ses_err *e)
 {
-    ses_input_stream *in = ses_input_stream_open(path, e);
+    ses_input_stream *in = ses_input_stream_open_text(path, encoding, e);
     size_t got = 1, line = 0; /* where the last line begins */
     int64_t lines = 0;
     bool ok = in != NULL;
@@ -43,7 +43,10 @@ static bool read_stream(ses_buf *text, const char *path, ses_err *e)
 
 static bool open_table(ses_label_lines *t, const char *path, const ses_label_columns *columns, ses_err *e)
 {
-    ses_data_spec spec = { .kind = SES_DATA_CLASSIFY, .text_a = columns->text, .label = columns->label };
+    ses_data_spec spec = { .kind = SES_DATA_CLASSIFY,
+                           .text_a = columns->text,
+                           .label = columns->label,
+                           .encoding = (ses_text_encoding)columns->encoding };
     t->table = ses_examples_open(path, &spec, NULL, e);
     if (!t->table) return false;
     size_t n = ses_examples_count(t->table), labels = ses_examples_label_count(t->table);
@@ -72,8 +75,10 @@ bool ses_label_lines_open(ses_label_lines *t, const char *path, const ses_label_
         if (!open_table(t, path, columns, e)) return false;
     } else {
         size_t n;
-        bool stream = is_stream(path);
-        if (!(stream ? read_stream(&t->read, path, e) : ses_mmap_open(&t->file, path, e))) return false;
+        ses_text_encoding encoding = (ses_text_encoding)columns->encoding;
+        bool stream = encoding || is_stream(path);
+        if (!(stream ? read_stream(&t->read, path, encoding, e) : ses_mmap_open(&t->file, path, e)))
+            return false;
         const char *bytes = stream ? t->read.data : (const char *)t->file.data;
         size_t size = stream ? t->read.len : t->file.size;
         if (size && !ses_text_check_lines(bytes, size, 1, e))

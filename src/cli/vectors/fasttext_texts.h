@@ -19,6 +19,7 @@ typedef struct ses_label_lines {
 
 typedef struct ses_label_columns {
     const char *text, *label; /* columns of a table */
+    int encoding;             /* a ses_text_encoding: of lines and tables */
 } ses_label_columns;
 
 /* Files with names of tables are tables, others are lines, compressed if the name ends in .gz, .xz or .zst;

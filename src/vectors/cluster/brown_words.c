@@ -178,13 +178,13 @@ static bool count_bigrams(ses_brown_words *w, const int32_t *text, const int32_t
 static bool read_text(ses_brown_words *w, const char *path, int32_t **text, const ses_brown_options *o,
                       ses_err *e)
 {
-    ses_word_reader r = { 0 };
+    ses_word_reader r = { .encoding = o->encoding };
     size_t capacity = 0;
     bool ok = ses_word_reader_open(&r, path, SES_WORDS_BLANK, e) || ses_wrap(e, "%s", path), any = true;
     while (ok && any) {
         const char *s;
         size_t n;
-        ok = ses_word_reader_next(&r, &s, &n, e);
+        ok = ses_word_reader_next(&r, &s, &n, e) || ses_wrap(e, "%s", path);
         any = ok && s;
         if (!any || !n) continue;
         int32_t id = ses_word_vocab_count(&w->vocab, s, n, e);

@@ -27,6 +27,7 @@ typedef struct ses_brown_words {
 typedef struct ses_brown_options {
     int64_t min_count; /* drop rarer words */
     int64_t max_words; /* keep the most frequent ones; 0: all */
+    ses_text_encoding encoding;
     /* Called now and then; false: stop. NULL: none. */
     bool (*progress)(void *ctx, int64_t done, int64_t total);
     void *ctx;
