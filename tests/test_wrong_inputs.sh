@@ -201,6 +201,11 @@ ok "its evaluation" exits 3 "$sesame" eval sesame-embed "$tmp/scored.tsv" --task
 ok "asks for the second" err_has "scored.tsv: a similarity is that of two texts.*--pair"
 ok "a second column by its number" exits 0 predict --pair 2 "$tmp/scored.tsv"
 
+printf 'sentence1\tsentence2\na\t\n\tb\nc\t\nd\te\n' >"$tmp/empty.tsv"
+ok "empty texts of both columns" exits 0 predict "$tmp/empty.tsv"
+ok "first column" err_has 'empty.tsv: 1 of 4 texts of column sentence1 are empty'
+ok "second column" err_has 'empty.tsv: 2 of 4 texts of column sentence2 are empty'
+
 # ---- columns of another kind ----
 
 awk -F '\t' -v OFS='\t' 'NR == 1 { print; next } { print $2, $1 }' "$tmp/train.tsv" >"$tmp/swapped.tsv"

@@ -154,9 +154,6 @@ void ses_finetune_report_set(const ses_finetuner *t, const ses_finetune_set *s, 
     char target[64] = "", a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
     event_sink sink = { on_event, ctx };
     if (s->rows) ses_data_notices(s->rows, name, put_notice, &sink, NULL);
-    if (s->n_empty)
-        ses_training_notify(on_event, ctx, "%s: %s of %s texts are empty", name,
-                            ses_grouped_text(a, s->n_empty), ses_grouped_text(b, (int64_t)s->n_rows));
     if (t->task->target == SES_TARGET_TEXT)
         snprintf(target, sizeof target, " (target texts: %" PRId64 ")", t->settings.max_target);
     if (s->n_truncated)

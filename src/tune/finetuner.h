@@ -34,7 +34,6 @@ typedef struct ses_finetune_set {
     int64_t n_truncated;         /* rows with more tokens than fit */
     int64_t n_lost_words;        /* tags: words without a token (truncated or empty) */
     int64_t n_shortened_words;   /* words of which a model of characters reads the beginning only */
-    int64_t n_empty;             /* rows with an empty text, where rows is NULL */
     struct ses_tag_words *words; /* taggers: features of the rows that are being encoded; or NULL */
 } ses_finetune_set;
 

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/label_pairs.h"
+#include "base/number_text.h"
 #include "data/examples_impl.h"
 #include "io/records_range.h"
 #include "predict_part.h"
@@ -425,6 +426,7 @@ typedef struct row_stream {
     ses_data_spec spec;
     ses_table_reader *table;
     ses_finetune_set all; /* counts for the notices */
+    int64_t empty[2];     /* rows with an empty text, second text */
     ses_err broken;       /* why reading ended */
     bool end;
 } row_stream;
@@ -472,11 +474,23 @@ static bool run_group(row_stream *r, ses_examples *d, ses_err *e)
     r->all.n_lost_words += out->set.n_lost_words;
     r->all.n_shortened_words += out->set.n_shortened_words;
     r->p->rows_before += (int64_t)out->set.n_rows;
-    const ses_data_gap *g = ses_examples_gap(d, 0);
-    r->all.n_empty += g ? (int64_t)g->rows : 0;
+    const ses_data_gap *g;
+    for (size_t i = 0; (g = ses_examples_gap(d, i)); i++)
+        r->empty[strcmp(g->what, "empty text") != 0] += (int64_t)g->rows; /* a row with an error ends them */
     bool ok = r->s->on_predictions(r->s->ctx, out, e);
     ses_predictions_free(out);
     return ok;
+}
+
+static void tell_empty(const row_stream *r)
+{
+    const char *column[2] = { r->spec.text_a, r->spec.text_b };
+    char some[SES_NUMBER_TEXT], all[SES_NUMBER_TEXT];
+    for (int k = 0; k < 2; k++)
+        if (r->empty[k])
+            ses_training_notify(r->p->o.on_event, r->p->o.ctx, "%s: %s of %s texts of column %s are empty",
+                                r->path, ses_grouped_text(some, r->empty[k]),
+                                ses_grouped_text(all, (int64_t)r->all.n_rows), column[k] ? column[k] : "?");
 }
 
 /* Predicts the rows of a table. A row that cannot be read ends it, after the rows before. */
@@ -493,6 +507,7 @@ static bool run_groups(row_stream *r, ses_err *e)
     }
     p->rows_before = 0;
     p->is_partial = false;
+    if (ok && several) tell_empty(r);
     if (ok && several) ses_finetune_report_set(p->tuner, &r->all, r->path, p->o.on_event, p->o.ctx);
     if (r->broken.code) ses_fail(e, r->broken.code, "%s", r->broken.msg);
     return ok && !e->code;
