@@ -17,8 +17,8 @@ struct ses_examples {
     size_t n_gaps, gap_cap;
     ses_string *raw; /* [n] several labels: the field of each example until the end; NULL: none */
     size_t raw_cap;
-    char separator;             /* between several labels; '[': arrays; 0: none */
-    char other_separator;       /* that other_rows rows have as well; 0: none */
+    char separator;       /* between several labels; '[': arrays; 0: none */
+    char other_separator; /* that other_rows rows have as well; 0: none */
     size_t other_rows;
     const char **value, **name; /* [n_labels] */
     size_t n_labels, label_cap;

@@ -23,7 +23,7 @@ static bool is_array(ses_string s)
     return s.n > 1 && *s.p == '[' && s.p[s.n - 1] == ']';
 }
 
-/* Among arrays: other fields are one label each. */
+/* Among arrays, any other field is one label. */
 static bool begins_array(ses_string s)
 {
     s = ses_trim(s);

@@ -68,7 +68,7 @@ static bool is_table(const char *path)
     return found;
 }
 
-/* The first byte of *s that is no white space, 0: none; *s is after it. */
+/* The first byte of *s after white space; 0: none. *s then points behind it. */
 static char next_sign(const char **s)
 {
     *s += strspn(*s, " \t\r\n");

@@ -185,7 +185,7 @@ bool ses_data_find_columns(ses_data_spec *s, const char *path, ses_err *e)
     const ses_string *row; /* JSON lines: columns are known after the first row that can be read */
     while (!ses_records_next(r, &row, e))
         if (!ses_records_row_failed(r)) return ses_records_free(r), ses_wrap(e, "%s", path);
-    if (e) *e = (ses_err){ 0 }; /* of rows: the reader reports or drops them */
+    if (e) *e = (ses_err){ 0 }; /* the reader reports or drops bad rows */
     if (s->kind == SES_DATA_TUPLE) {
         if (!s->text_a) s->text_a = find_column_or_first(r, anchor_names);
         if (!s->text_b) s->text_b = find_column_or_first(r, positive_names);

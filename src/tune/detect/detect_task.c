@@ -60,7 +60,7 @@ static const char *table_task(ses_records *r, const ses_data_options *o, ses_err
     const ses_string *row = NULL;
     while (!ses_records_next(r, &row, e)) /* JSON lines: columns are known after a row that can be read */
         if (!ses_records_row_failed(r)) return NULL;
-    if (e) *e = (ses_err){ 0 }; /* of rows: the reader reports or drops them */
+    if (e) *e = (ses_err){ 0 }; /* the reader reports or drops bad rows */
     int64_t label = column(r, o->label ? o->label : "label");
     if (label < 0) label = column(r, "score");
     if (o->choices) return column(r, "anchor") >= 0 ? "embed" : "choose";
