@@ -19,6 +19,8 @@ _FIXED = {"clean_up_tokenization_spaces": False, "return_text": True}
 
 def check_sequence(inputs):
     """Refuses sets, tables and arrays of several axes: their rows are not texts."""
+    if isinstance(inputs, (str, bytes)):  # a NumPy string, too, which has ndim 0
+        return
     if getattr(inputs, "ndim", 1) != 1:  # a DataFrame, whose sequence is the names of its columns, or a single value
         raise TypeError(f"the inputs have the shape {inputs.shape}; select one column, as table['text'] or array[:, 0]")
     if isinstance(inputs, (set, frozenset)):

@@ -153,7 +153,10 @@ class BadInput(unittest.TestCase):
         class Table(dict):
             ndim, shape, columns = 2, (2, 2), ["text", "label"]
 
-        class Value(str):
+        class Value:  # an array of one value
+            ndim, shape = 0, ()
+
+        class String(str):  # a string of NumPy
             ndim, shape = 0, ()
 
         classify, encoder = sesame.pipeline("text-classification"), sesame.SentenceTransformer("sesame-embed")
@@ -163,9 +166,12 @@ class BadInput(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, r"shape \(2, 2\); select one column"):
                 call(table)
             with self.assertRaisesRegex(TypeError, "select one column"):
-                call(Value("abc"))
+                call(Value())
             with self.assertRaisesRegex(TypeError, "a set, which has no order"):
                 call({"a", "b"})
+        self.assertEqual(classify(String("good")), classify("good"))
+        self.assertEqual(encoder.encode(String("good")).tolist(), encoder.encode("good").tolist())
+        self.assertEqual(zero(String("good"), candidate_labels=["x"]), zero("good", candidate_labels=["x"]))
         with self.assertRaisesRegex(TypeError, "reads texts, not dict"):
             encoder.encode({"a": 1})
         with self.assertRaisesRegex(TypeError, "prompt must be a str, not list"):
