@@ -120,7 +120,7 @@ for command in "text-classification -m $m/bert-label --json -q" "ner -m $m/bert-
 done
 cp "$tmp/latin1" "$tmp/in"
 run 3 text-classification -m $m/bert-label
-stderr_has 'line 2: byte 4: invalid UTF-8'
+stderr_has 'standard input: line 2: byte 4: invalid UTF-8'
 lines 2 # the result of the line before
 run 1 text-classification -m $m/bert-label --json --keep-going
 stderr_has 'line 2: byte 4: invalid UTF-8'
@@ -178,7 +178,7 @@ run 0 text-classification -m $m/bert-label -q ''
 no_stderr 'an empty text with --quiet'
 printf 'a\n\nb\n \n' >"$tmp/in"
 run 0 text-classification -m $m/bert-label
-stderr_has 'sesame: 2 of 4 texts are empty, first line 2'
+stderr_has 'sesame: 2 of 4 texts are empty, first standard input: line 2'
 : >"$tmp/in"
 
 # a line without an end

@@ -302,8 +302,8 @@ lines 1
 stderr_has 'line 2: key "text" is missing'
 run 1 text-classification -m $m/bert-label --json --jsonl --keep-going
 lines 6
-stdout_has '{"error": "line 2: key \"text\" is missing"}' '{"error": "line 3: key \"text\" must be a string' \
-    '{"error": "line 5: expected an object or a string'
+stdout_has '{"error": "standard input: line 2: key \"text\" is missing"}' '{"error": "standard input: line 3: key \"text\" must be a string' \
+    '{"error": "standard input: line 5: expected an object or a string'
 stderr_has 'line 2: ' 'line 3: ' 'line 4: ' 'line 5: '
 run 1 text-classification -m $m/bert-label --jsonl --keep-going
 stderr_has 'line 2: '
@@ -331,7 +331,7 @@ run 2 zero-shot-classification -m $m/bert-label -c a --hypothesis-template "{} a
 stderr_has 'has more than one {}'
 printf '"a"\n{"text": }\n' >"$tmp/in"
 run 3 text-classification -m $m/bert-label --jsonl
-stderr_has 'sesame: line 2: column 10 (byte 9): '
+stderr_has 'sesame: standard input: line 2: column 10 (byte 9): '
 : >"$tmp/in"
 run 2 embed -m $m/bert-mask -o npy --json x
 stderr_has 'mutually exclusive'

@@ -18,9 +18,9 @@ enum { MAX_TRUNCATION_NOTICES = 5 };
 
 void ses_pipeline_job_locate(char *buf, size_t size, ses_pipeline_job *j, int64_t number)
 {
-    bool named = j->name && strcmp(j->name, "-") != 0;
-    snprintf(buf, size, "%s%s%s %" PRId64, named ? j->name : "", named ? ": " : "",
-             j->lines ? "line" : "text", ses_pipeline_job_number(j, number));
+    const char *name = j->name && !strcmp(j->name, "-") ? "standard input" : j->name;
+    snprintf(buf, size, "%s%s%s %" PRId64, name ? name : "", name ? ": " : "", j->lines ? "line" : "text",
+             ses_pipeline_job_number(j, number));
 }
 
 static void notify_truncated(ses_pipeline_job *j, const ses_result *r)
