@@ -288,17 +288,16 @@ static void test_limits(serving *s)
 {
     static const struct {
         const char *path, *before, *after;
-        int status;
-    } lists[] = { { "/v1/embeddings", "{\"input\":[", "]}", 400 },
-                  { "/embed", "{\"inputs\":[", "]}", 422 },
-                  { "/classify", "{\"input\":[", "]}", 400 },
-                  { "/rerank", "{\"query\":\"a\",\"texts\":[", "]}", 422 },
-                  { "/v1/rerank", "{\"query\":\"a\",\"documents\":[", "]}", 400 },
-                  { "/similarity", "{\"inputs\":{\"source_sentence\":\"a\",\"sentences\":[", "]}}", 422 },
-                  { "/models/label", "{\"inputs\":[", "]}", 400 } };
+    } lists[] = { { "/v1/embeddings", "{\"input\":[", "]}" },
+                  { "/embed", "{\"inputs\":[", "]}" },
+                  { "/classify", "{\"input\":[", "]}" },
+                  { "/rerank", "{\"query\":\"a\",\"texts\":[", "]}" },
+                  { "/v1/rerank", "{\"query\":\"a\",\"documents\":[", "]}" },
+                  { "/similarity", "{\"inputs\":{\"source_sentence\":\"a\",\"sentences\":[", "]}}" },
+                  { "/models/label", "{\"inputs\":[", "]}" } };
     for (size_t i = 0; i < SES_LEN(lists); i++) {
         char *body = body_of(lists[i].before, 2049, "a", "\"", lists[i].after);
-        post(s, lists[i].path, body, lists[i].status);
+        post(s, lists[i].path, body, 413);
         free(body);
     }
     char *full = body_of("{\"inputs\":[", 2048, "a", "\"", "]}");
@@ -425,7 +424,7 @@ static void test_body_limit(void)
     ask(&s, &(ses_http_request){ .method = "POST", .target = "/embed", .body = body, .n = strlen(body) },
         413);
     free(body);
-    post(&s, "/embed", "{\"inputs\":[\"a\",\"b\",\"c\",\"d\"]}", 422);
+    post(&s, "/embed", "{\"inputs\":[\"a\",\"b\",\"c\",\"d\"]}", 413);
     post(&s, "/embed", "{\"inputs\":[\"a\",\"b\",\"c\"]}", 200);
     CHECK(number_at(get(&s, "/info", 200), "max_client_batch_size") == 3);
     serving_stop(&s);

@@ -53,10 +53,10 @@ static void test_names(void)
 static void test_counts(serving *s)
 {
     post(s, "/tokenize", "{\"inputs\":[\"a\",\"b\",\"c\"]}", 200);
-    post(s, "/tokenize", "{\"inputs\":[\"a\",\"b\",\"c\",\"d\"]}", 422);
-    post(s, "/decode", "{\"ids\":[[62],[62],[62],[62]]}", 422);
+    post(s, "/tokenize", "{\"inputs\":[\"a\",\"b\",\"c\",\"d\"]}", 413);
+    post(s, "/decode", "{\"ids\":[[62],[62],[62],[62]]}", 413);
     /* the ids are invalid, too, but are not read */
-    post(s, "/v1/embeddings", "{\"input\":[[62],[62],[62],[999999]]}", 400);
+    post(s, "/v1/embeddings", "{\"input\":[[62],[62],[62],[999999]]}", 413);
     post(s, "/v1/embeddings", "{\"input\":[[62],[62],[62]]}", 200);
 }
 

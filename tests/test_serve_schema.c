@@ -286,8 +286,20 @@ static void check(serving *s, const ses_json *root, const char *path, const ses_
     if (doc) {
         bool allowed = is_valid(root, schema, ses_json_root(doc));
         int status = status_of(s, path, body);
-        CHECK_MSG(status == 200 || status == 400 || status == 404 || status == 422, "%s %s: %d", path, body,
-                  status);
+        CHECK_MSG(status == 200 || status == 400 || status == 404 || status == 422 ||
+                      (status == 413 && has_long_list(ses_json_root(doc))),
+                  "%s %s: %d", path, body, status);
+/* A list in the value is longer than the server allows. */
+static bool has_long_list(const ses_json *v)
+{
+    bool list = ses_json_type_of(v) == SES_JSON_ARRAY;
+    if (list && ses_json_len(v) > 4) return true;
+    if (!list && ses_json_type_of(v) != SES_JSON_OBJECT) return false;
+    for (size_t i = 0; i < ses_json_len(v); i++)
+        if (has_long_list(ses_json_at(v, i))) return true;
+    return false;
+}
+
         CHECK_MSG(allowed == (status == 200), "%s %s: %s by the schema, status %d", path, body,
                   allowed ? "allowed" : "forbidden", status);
     }

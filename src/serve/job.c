@@ -125,7 +125,7 @@ static size_t count_characters(const ses_item *item)
 bool ses_job_check_count(ses_worker *w, ses_job *j, size_t n)
 {
     int64_t max = ses_server_get_options(w->server)->max_inputs;
-    return (int64_t)n <= max || ses_api_fail(&j->error, SES_API_VALIDATION, NULL,
+    return (int64_t)n <= max || ses_api_fail(&j->error, SES_API_TOO_LARGE, NULL,
                                              "the request has more than %lld inputs", (long long)max);
 }
 

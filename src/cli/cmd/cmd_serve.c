@@ -57,7 +57,7 @@ static const ses_opt opt[] = {
                 "threads that tokenize, compute and answer, at least 2; default: 2, on a GPU 4",
                 .value = "N"),
     SES_OPT_INT(args, max_inputs, "max-inputs", "2048", 1, 1 << 24,
-                "inputs per request; more are rejected with 400 or 422", .value = "N"),
+                "inputs per request; more are rejected with 413", .value = "N"),
     SES_OPT_INT(args, queue_inputs, "queue-inputs", "4096", 1, 1 << 24,
                 "inputs admitted at a time; more are rejected with 429", .value = "N"),
     SES_OPT_INT(args, queue_tokens, "queue-tokens", "1048576", 1, 1e12,
