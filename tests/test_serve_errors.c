@@ -172,6 +172,8 @@ static const struct {
     { "/v1/completions", "{\"prompt\":5}", 400, O, "must be" },
     { "/v1/completions", "{\"prompt\":\"a\",\"max_tokens\":-1}", 400, O, "from 0" },
     { "/v1/completions", "{\"prompt\":\"a\",\"max_tokens\":5000}", 400, O, "at most 1024" },
+    { "/models/sesame-gpt", "{\"inputs\":\"a\",\"parameters\":{\"do_sample\":1}}", 400, P,
+      "\"do_sample\" must be one of false, true, not an integer" },
     { "/v1/completions", "{\"prompt\":\"a\",\"max_tokens\":0}", 400, O, "echo" },
     { "/v1/completions", "{\"prompt\":\"a\",\"n\":0}", 400, O, "from 1" },
     { "/v1/completions", "{\"prompt\":\"a\",\"n\":65}", 400, O, "from 1" },

@@ -231,9 +231,24 @@ static const char *type_of(const ses_opt *o)
     }
 }
 
+static bool fail_choice(ses_job *j, const ses_opt *o, const char *name, const ses_json *v)
+{
+    const char *word;
+    size_t n;
+    ses_buf list = { 0 };
+    for (size_t i = 0; ses_list_at(o->choices, i, &word, &n); i++)
+        ses_buf_appendf(&list, "%s%.*s", i ? ", " : "", (int)n, word);
+    ses_api_fail(&j->error, SES_API_VALIDATION, "parameters", "parameter \"%s\" must be one of %s, not %s",
+                 ses_quoted_of(name, strlen(name)).s, list.data ? list.data : o->choices,
+                 ses_json_type_name(ses_json_type_of(v)));
+    ses_buf_free(&list);
+    return false;
+}
+
 static bool check_type(ses_job *j, const ses_opt *o, const char *name, const ses_json *v)
 {
     bool word = o->type == SES_OPT_IS_INT && o->zero_word;
+    if (o->type == SES_OPT_IS_CHOICE && !fits(o, v)) return fail_choice(j, o, name, v);
     return fits(o, v) ||
            ses_api_fail(&j->error, SES_API_VALIDATION, "parameters",
                         "parameter \"%s\" must be %s%s%s%s, not %s", ses_quoted_of(name, strlen(name)).s,
