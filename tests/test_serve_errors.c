@@ -212,6 +212,8 @@ static const struct {
       "temperature" },
     /* pipelines */
     { "/models/mask", "{\"inputs\":\"no mask\"}", 400, P, "[MASK]" },
+    { "/models/sesame-gpt", "{\"inputs\":\"a\",\"parameters\":{\"min_length\":5000}}", 400, P,
+      "\"min_length\" is 5000, which is too large: at most 1024 new tokens" },
     { "/models/mask", "{\"inputs\":5}", 400, P, "" },
     { "/models/mask", "{\"inputs\":\"[MASK]\",\"parameters\":[]}", 400, P, "an object" },
     { "/models/mask", "{\"inputs\":\"[MASK]\",\"parameters\":{\"top_q\":5}}", 400, P, "top" },
@@ -461,6 +463,34 @@ static void test_nan(void)
         { "/v1/embeddings", "{\"input\":\"a\",\"model\":\"nan0\"}" },
         { "/v1/embeddings", "{\"input\":\"a\",\"model\":\"nan0\",\"encoding_format\":\"base64\"}" },
         { "/embed", "{\"inputs\":\"a\",\"model\":\"nan0\"}" },
+/* The server shortens a default length above its limit, and refuses a least length above it. */
+static void test_least_length(void)
+{
+    static const struct {
+        const char *parameters, *part;
+    } list[] = {
+        { "{}", NULL },
+        { "{\"min_new_tokens\":4}", NULL },
+        { "{\"min_new_tokens\":5}", "\"min_new_tokens\" is 5, which is too large: at most 4 new tokens" },
+        { "{\"min_length\":40}", "\"min_length\" is 40, which is too large: at most 4 new tokens" },
+    };
+    serving s;
+    ses_server_options o = options();
+    o.max_new_tokens = 4;
+    serving_start(&s, &o);
+    for (size_t i = 0; i < SES_LEN(list); i++) {
+        char body[256];
+        snprintf(body, sizeof body, "{\"inputs\":\"a\",\"parameters\":%s}", list[i].parameters);
+        const ses_json *v = post(&s, "/models/sesame-gpt", body, list[i].part ? 400 : 200);
+        if (list[i].part) check_error(&s, v, SES_STYLE_PLAIN, list[i].part);
+    }
+    const ses_json *v =
+        post(&s, "/models/rewriter/pipeline/summarization",
+             "{\"inputs\":\"w5\",\"parameters\":{\"generate_parameters\":{\"min_new_tokens\":9}}}", 400);
+    check_error(&s, v, SES_STYLE_PLAIN, "\"min_new_tokens\" is 9");
+    serving_stop(&s);
+}
+
         { "/embed_all", "{\"inputs\":\"a\",\"model\":\"nan0\"}" },
         { "/embed_sparse", "{\"inputs\":\"a\",\"model\":\"nan0\"}" },
         { "/similarity",
@@ -508,3 +538,4 @@ int main(void)
     remove_models();
     return check_report();
 }
+    test_least_length();

@@ -268,17 +268,27 @@ static void stream_done(ses_worker *w, ses_job *j)
     ses_job_free(j);
 }
 
-/* The request sets its length. */
-static bool has_length(const ses_job *j)
+/* The request sets one of two parameters. */
+static bool sets_either(const ses_job *j, const char *a, const char *b)
 {
     const ses_json *p = ses_body_get(j->body, "parameters"), *g = ses_body_get(p, "generate_parameters");
-    return ses_body_get(p, "max_new_tokens") || ses_body_get(p, "max_length") ||
-           ses_body_get(g, "max_new_tokens") || ses_body_get(g, "max_length");
+    return ses_body_get(p, a) || ses_body_get(p, b) || ses_body_get(g, a) || ses_body_get(g, b);
 }
 
 static bool is_too_long(const ses_job *j, const ses_generate_options *o, int64_t max)
 {
     return o->max_new_tokens > max || o->max_length > max + j->tokens;
+}
+
+/* The least length that the request asks for must be within the server's limit. */
+static bool check_least(ses_job *j, const ses_generate_options *o, int64_t max)
+{
+    bool is_new = o->min_new_tokens > max;
+    return (!is_new && o->min_length <= max + j->tokens) ||
+           ses_api_fail(&j->error, SES_API_VALIDATION, is_new ? "min_new_tokens" : "min_length",
+                        "\"%s\" is %lld, which is too large: at most %lld new tokens are allowed",
+                        is_new ? "min_new_tokens" : "min_length",
+                        (long long)(is_new ? o->min_new_tokens : o->min_length), (long long)max);
 }
 
 /* The length of the folder's settings, within the server's limit. */
@@ -293,7 +303,8 @@ static bool limit_length(ses_job *j, ses_request *r, int64_t max)
 
 static bool check_limits(ses_worker *w, ses_job *j, bool stream, bool *beams)
 {
-    bool given = has_length(j);
+    bool given = sets_either(j, "max_new_tokens", "max_length");
+    bool least = sets_either(j, "min_new_tokens", "min_length");
     int64_t max = ses_server_get_options(w->server)->max_new_tokens;
     for (size_t i = 0; i < j->n; i++) {
         const ses_generation_request *x = j->item[i].request ? j->item[i].request->state : NULL;
@@ -302,6 +313,7 @@ static bool check_limits(ses_worker *w, ses_job *j, bool stream, bool *beams)
         if (stream && (j->n > 1 || *beams || x->o->num_return_sequences > 1))
             return ses_api_fail(&j->error, SES_API_VALIDATION, "stream",
                                 "\"stream\" needs one input, one text and no beams");
+        if (least && !check_least(j, x->o, max)) return false;
         if (!given && is_too_long(j, x->o, max) && !limit_length(j, j->item[i].request, max)) return false;
         if (given && is_too_long(j, x->o, max))
             return ses_api_fail(&j->error, SES_API_VALIDATION, "max_new_tokens",
