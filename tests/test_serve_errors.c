@@ -157,9 +157,13 @@ static const struct {
     { "/rerank", "{\"query\":\"a\",\"texts\":[\"a\"],\"return_documents\":5}", 422, T, "true or false" },
     { "/score", "{\"queries\":\"a\",\"text_1\":\"a\",\"documents\":\"b\"}", 400, O, "exclude each other" },
     { "/score", "{\"queries\":\"a\",\"text_2\":\"b\"}", 400, O, "\"text_1\" is missing" },
-    { "/predict", "{\"inputs\":[\"a\",\"\"]}", 400, T, "empty" },
+    { "/predict", "{\"inputs\":[\"\",\"\"]}", 400, T, "empty" },
+    { "/predict", "{\"inputs\":[\"\"]}", 400, T, "empty" },
+    { "/score", "{\"queries\":\"\",\"documents\":\"a\"}", 400, O, "\"queries\" is empty" },
     { "/analyze", "{\"analysis\":\"explain\",\"inputs\":\"a\\u0000b\"}", 422, T, "NUL" },
     { "/models/label", "{\"inputs\":\"\"}", 400, P, "empty" },
+    { "/models/label", "{\"inputs\":{\"text\":\"\",\"text_pair\":\"a\"}}", 400, P, "empty" },
+    { "/models/qa", "{\"inputs\":{\"question\":\"a\",\"context\":\"\"}}", 400, P, "empty" },
     { "/models/encoder", "{\"inputs\":\"a\",\"stream\":[]}", 400, P, "true or false" },
     { "/models/mask", "{\"inputs\":\"[MASK]\",\"parameters\":{\"top_k\":[5]}}", 400, P,
       "an integer or \"all\"" },
@@ -168,12 +172,12 @@ static const struct {
     { "/models/mask", "{\"inputs\":[\"[MASK]\"],\"parameters\":{\"top_k\":-5}}", 400, P, "out of range" },
     { "/models/mask", "{\"inputs\":\"[MASK]\",\"parameters\":{\"do_sample\":\"true\"}}", 400, P,
       "true or false" },
+    { "/models/sesame-gpt", "{\"inputs\":\"a\",\"parameters\":{\"do_sample\":1}}", 400, P,
+      "\"do_sample\" must be one of false, true, not an integer" },
     /* generation */
     { "/v1/completions", "{\"prompt\":5}", 400, O, "must be" },
     { "/v1/completions", "{\"prompt\":\"a\",\"max_tokens\":-1}", 400, O, "from 0" },
     { "/v1/completions", "{\"prompt\":\"a\",\"max_tokens\":5000}", 400, O, "at most 1024" },
-    { "/models/sesame-gpt", "{\"inputs\":\"a\",\"parameters\":{\"do_sample\":1}}", 400, P,
-      "\"do_sample\" must be one of false, true, not an integer" },
     { "/v1/completions", "{\"prompt\":\"a\",\"max_tokens\":0}", 400, O, "echo" },
     { "/v1/completions", "{\"prompt\":\"a\",\"n\":0}", 400, O, "from 1" },
     { "/v1/completions", "{\"prompt\":\"a\",\"n\":65}", 400, O, "from 1" },
@@ -208,12 +212,12 @@ static const struct {
     { "/models/sesame-gpt", "{\"inputs\":[\"a\",\"b\"],\"stream\":true}", 400, P, "one input" },
     { "/models/sesame-gpt", "{\"inputs\":\"a\",\"parameters\":{\"max_new_tokens\":5000}}", 400, P,
       "at most 1024" },
+    { "/models/sesame-gpt", "{\"inputs\":\"a\",\"parameters\":{\"min_length\":5000}}", 400, P,
+      "\"min_length\" is 5000, which is too large: at most 1024 new tokens" },
     { "/models/sesame-gpt", "{\"inputs\":\"a\",\"parameters\":{\"temperature\":\"x\"}}", 400, P,
       "temperature" },
     /* pipelines */
     { "/models/mask", "{\"inputs\":\"no mask\"}", 400, P, "[MASK]" },
-    { "/models/sesame-gpt", "{\"inputs\":\"a\",\"parameters\":{\"min_length\":5000}}", 400, P,
-      "\"min_length\" is 5000, which is too large: at most 1024 new tokens" },
     { "/models/mask", "{\"inputs\":5}", 400, P, "" },
     { "/models/mask", "{\"inputs\":\"[MASK]\",\"parameters\":[]}", 400, P, "an object" },
     { "/models/mask", "{\"inputs\":\"[MASK]\",\"parameters\":{\"top_q\":5}}", 400, P, "top" },
@@ -286,6 +290,22 @@ static void test_codes(serving *s)
     ask(s, &(ses_http_request){ .method = "DELETE", .target = "/v1/models/mask" }, 405);
     /* no origin is allowed to read responses across sites */
     CHECK(!ses_http_response_header(&s->a, "access-control-allow-origin").p);
+}
+
+/* Texts that may be empty: one of a pair, and documents. */
+static void test_empty_texts(serving *s)
+{
+    static const struct {
+        const char *path, *body;
+    } list[] = {
+        { "/predict", "{\"inputs\":[\"a\",\"\"]}" },
+        { "/predict", "{\"inputs\":[[\"\",\"a\"],[\"a\"]]}" },
+        { "/score", "{\"queries\":\"a\",\"documents\":[\"a\",\"\"]}" },
+        { "/v1/score", "{\"text_1\":\"a\",\"text_2\":\"\"}" },
+        { "/models/label", "{\"inputs\":{\"text\":\"a\",\"text_pair\":\"\"}}" },
+        { "/models/score", "{\"inputs\":{\"query\":\"a\",\"texts\":[\"a\",\"\"]}}" },
+    };
+    for (size_t i = 0; i < SES_LEN(list); i++) post(s, list[i].path, list[i].body, 200);
 }
 
 static void test_limits(serving *s)
@@ -434,6 +454,34 @@ static void test_body_limit(void)
     serving_stop(&s);
 }
 
+/* The server shortens a default length above its limit, and refuses a least length above it. */
+static void test_least_length(void)
+{
+    static const struct {
+        const char *parameters, *part;
+    } list[] = {
+        { "{}", NULL },
+        { "{\"min_new_tokens\":4}", NULL },
+        { "{\"min_new_tokens\":5}", "\"min_new_tokens\" is 5, which is too large: at most 4 new tokens" },
+        { "{\"min_length\":40}", "\"min_length\" is 40, which is too large: at most 4 new tokens" },
+    };
+    serving s;
+    ses_server_options o = options();
+    o.max_new_tokens = 4;
+    serving_start(&s, &o);
+    for (size_t i = 0; i < SES_LEN(list); i++) {
+        char body[256];
+        snprintf(body, sizeof body, "{\"inputs\":\"a\",\"parameters\":%s}", list[i].parameters);
+        const ses_json *v = post(&s, "/models/sesame-gpt", body, list[i].part ? 400 : 200);
+        if (list[i].part) check_error(&s, v, SES_STYLE_PLAIN, list[i].part);
+    }
+    const ses_json *v =
+        post(&s, "/models/rewriter/pipeline/summarization",
+             "{\"inputs\":\"w5\",\"parameters\":{\"generate_parameters\":{\"min_new_tokens\":9}}}", 400);
+    check_error(&s, v, SES_STYLE_PLAIN, "\"min_new_tokens\" is 9");
+    serving_stop(&s);
+}
+
 /* ---- weights that give NaN ---- */
 
 static void test_nan(void)
@@ -463,34 +511,6 @@ static void test_nan(void)
         { "/v1/embeddings", "{\"input\":\"a\",\"model\":\"nan0\"}" },
         { "/v1/embeddings", "{\"input\":\"a\",\"model\":\"nan0\",\"encoding_format\":\"base64\"}" },
         { "/embed", "{\"inputs\":\"a\",\"model\":\"nan0\"}" },
-/* The server shortens a default length above its limit, and refuses a least length above it. */
-static void test_least_length(void)
-{
-    static const struct {
-        const char *parameters, *part;
-    } list[] = {
-        { "{}", NULL },
-        { "{\"min_new_tokens\":4}", NULL },
-        { "{\"min_new_tokens\":5}", "\"min_new_tokens\" is 5, which is too large: at most 4 new tokens" },
-        { "{\"min_length\":40}", "\"min_length\" is 40, which is too large: at most 4 new tokens" },
-    };
-    serving s;
-    ses_server_options o = options();
-    o.max_new_tokens = 4;
-    serving_start(&s, &o);
-    for (size_t i = 0; i < SES_LEN(list); i++) {
-        char body[256];
-        snprintf(body, sizeof body, "{\"inputs\":\"a\",\"parameters\":%s}", list[i].parameters);
-        const ses_json *v = post(&s, "/models/sesame-gpt", body, list[i].part ? 400 : 200);
-        if (list[i].part) check_error(&s, v, SES_STYLE_PLAIN, list[i].part);
-    }
-    const ses_json *v =
-        post(&s, "/models/rewriter/pipeline/summarization",
-             "{\"inputs\":\"w5\",\"parameters\":{\"generate_parameters\":{\"min_new_tokens\":9}}}", 400);
-    check_error(&s, v, SES_STYLE_PLAIN, "\"min_new_tokens\" is 9");
-    serving_stop(&s);
-}
-
         { "/embed_all", "{\"inputs\":\"a\",\"model\":\"nan0\"}" },
         { "/embed_sparse", "{\"inputs\":\"a\",\"model\":\"nan0\"}" },
         { "/similarity",
@@ -527,6 +547,7 @@ int main(void)
     serving_start(&s, &o);
     test_bodies(&s);
     test_codes(&s);
+    test_empty_texts(&s);
     test_limits(&s);
     test_amplification(&s);
     test_headers(&s);
@@ -534,8 +555,8 @@ int main(void)
     serving_stop(&s);
     test_keys();
     test_body_limit();
+    test_least_length();
     test_nan();
     remove_models();
     return check_report();
 }
-    test_least_length();

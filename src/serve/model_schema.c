@@ -46,6 +46,34 @@ static void put_layer(const ses_schema_context *x, ses_served_model *m)
     put_range(x->json, "layer", 0, ses_model_layer_count(m->model) - 1);
 }
 
+bool ses_model_reads_empty(const ses_served_model *m)
+{
+    ses_encode_ctx *k = m->tokenizer ? ses_encode_ctx_new(m->tokenizer, NULL) : NULL;
+    bool none =
+        k && ses_encode(k, &(ses_input){ .text = { "", 0 } }, NULL, NULL) && !ses_encode_ctx_result(k)->n;
+    ses_encode_ctx_free(k);
+    return !none;
+}
+
+/* Vectors of documents need tokens. */
+static void put_documents_of(const ses_schema_context *x, ses_served_model *m)
+{
+    static const char *const key[] = { "documents", "text_2" };
+    bool filled = !ses_served_model_supports(m, ses_task_find("rerank")) && !ses_model_reads_empty(m);
+    for (size_t i = 0; filled && i < SES_LEN(key); i++) {
+        ses_json_member_object(x->json, key[i]);
+        ses_json_member_array(x->json, "anyOf");
+        ses_json_begin_object(x->json);
+        ses_json_member_string(x->json, "$ref", "#/components/schemas/Texts");
+        ses_json_end_object(x->json);
+        ses_json_begin_object(x->json);
+        ses_json_member_string(x->json, "type", "null");
+        ses_json_end_object(x->json);
+        ses_json_end_array(x->json);
+        ses_json_end_object(x->json);
+    }
+}
+
 /* A list of token ids; nested: or a list of such lists. */
 static void put_id_list(ses_json_writer *json, const ses_served_model *m)
 {
@@ -107,7 +135,7 @@ static const choice choices[] = {
     { "Models-sparse", "sparse-embed", NULL, NULL, NULL },
     { "Models-classify", "text-classification", NULL, NULL, NULL },
     { "Models-rerank", "rerank", NULL, NULL, NULL },
-    { "Models-score", "rerank", "similarity", NULL, NULL },
+    { "Models-score", "rerank", "similarity", NULL, put_documents_of },
     { "Models-similarity", "similarity", NULL, NULL, NULL },
     { "Models-generate", "text-generation", NULL, NULL, NULL },
     { "Models-tokenize", NULL, NULL, has_tokenizer, NULL },
@@ -149,7 +177,7 @@ static void put_variant(const ses_schema_context *x, const choice *c, size_t i, 
 static void put_choice(const ses_schema_context *x, const choice *c)
 {
     ses_json_writer *json = x->json;
-    bool first = true;
+    size_t first = x->n; /* the model of requests without a name */
     if (!x->names_models) {
         ses_json_member_object(json, c->name);
         ses_json_end_object(json);
@@ -159,12 +187,13 @@ static void put_choice(const ses_schema_context *x, const choice *c)
     ses_json_member_string(json, "description",
                            "the models that the route accepts, and what depends on them");
     ses_json_member_array(json, "anyOf");
-    for (size_t i = 0; c->put && i < x->n; i++) {
-        if (!suits(c, x->model[i])) continue;
-        put_variant(x, c, i, c->task ? first : !i);
-        first = false;
-    }
-    if (!c->put || first) put_variant(x, c, x->n, true);
+    for (size_t i = x->n; i--;)
+        if (suits(c, x->model[i]) && (first == x->n || !c->task || supports(x->model[i], c->task) ||
+                                      !supports(x->model[first], c->task)))
+            first = i;
+    for (size_t i = 0; c->put && i < x->n; i++)
+        if (suits(c, x->model[i])) put_variant(x, c, i, c->task ? i == first : !i);
+    if (!c->put || first == x->n) put_variant(x, c, x->n, true);
     ses_json_end_array(json);
     ses_json_end_object(json);
 }
@@ -217,14 +246,26 @@ static void put_texts(const ses_schema_context *x, const char *name, const char 
     end_choice(x->json);
 }
 
+/* One text or two, of which one may be empty. */
+static void put_pair(ses_json_writer *json)
+{
+    begin_list(json, 1, 2);
+    put_text(json, 0);
+    ses_json_put_key(json, "contains");
+    put_text(json, 1);
+    ses_json_end_object(json);
+}
+
 static void put_pairs(const ses_schema_context *x)
 {
-    begin_choice(x->json, "Pairs", "a text, a pair of texts, or a list of pairs and lists of one text",
-                 "oneOf");
+    begin_choice(
+        x->json, "Pairs",
+        "a text, a pair of texts, of which one may be empty, or a list of pairs and lists of one text",
+        "oneOf");
     put_text(x->json, 1);
-    put_list(x->json, 1, 2, 1);
+    put_pair(x->json);
     begin_list(x->json, 1, x->o->max_inputs);
-    put_list(x->json, 1, 2, 1);
+    put_pair(x->json);
     ses_json_end_object(x->json);
     end_choice(x->json);
 }
@@ -260,8 +301,8 @@ static void put_scored(const ses_schema_context *x, const char *a, const char *b
     ses_json_end_object(json);
     ses_json_member_object(json, b);
     ses_json_member_array(json, "anyOf");
-    if (n == 1) put_text(json, 1);
-    put_list(json, n, n == 1 ? x->o->max_inputs : n, 1);
+    if (n == 1) put_text(json, 0);
+    put_list(json, n, n == 1 ? x->o->max_inputs : n, 0);
     ses_json_end_array(json);
     ses_json_end_object(json);
     for (int i = 0; i < 2; i++) {
@@ -277,7 +318,8 @@ static void put_scored(const ses_schema_context *x, const char *a, const char *b
 static void put_all_scored(const ses_schema_context *x)
 {
     enum { LISTED = 16 };
-    begin_choice(x->json, "Scored", "one text for all others, or one for each; longer lists than these, too",
+    begin_choice(x->json, "Scored",
+                 "one text for all others, which may be empty, or one for each; longer lists than these, too",
                  "anyOf");
     for (int n = 1; n <= LISTED && n <= x->o->max_inputs; n++) {
         put_scored(x, "queries", "documents", n);

@@ -19,6 +19,8 @@ typedef struct ses_schema_context {
 void ses_model_schemas_put(const ses_schema_context *c);
 /* Members "dimensions" and "prompt_name" of requests for vectors of a model. */
 void ses_model_vectors_put(const ses_schema_context *c, ses_served_model *m);
+/* The tokenizer adds special tokens to an empty text. A text without tokens has no vector. */
+bool ses_model_reads_empty(const ses_served_model *m);
 /* Constraints of a path's last part: the names of the loaded models. */
 void ses_model_names_put(const ses_schema_context *c);
 

@@ -116,7 +116,8 @@ static void put_text(ses_json_writer *json, bool single, const ses_string *mask)
     ses_json_end_object(json);
 }
 
-static void put_list(const ses_schema_context *x, bool single)
+/* single: it has a text. filled: no text is empty. */
+static void put_list(const ses_schema_context *x, bool single, bool filled)
 {
     ses_json_writer *json = x->json;
     ses_json_begin_object(json);
@@ -124,7 +125,7 @@ static void put_list(const ses_schema_context *x, bool single)
     if (single) ses_json_member_int(json, "minItems", 1);
     ses_json_member_int(json, "maxItems", x->o->max_inputs);
     ses_json_put_key(json, "items");
-    put_text(json, single, NULL);
+    put_text(json, filled, NULL);
     ses_json_end_object(json);
 }
 
@@ -134,10 +135,11 @@ static void put_first(ses_json_writer *json, const char *names, bool is_key)
     is_key ? ses_json_put_keyn(json, names, n) : ses_json_put_stringn(json, names, n);
 }
 
-static void put_object(const ses_schema_context *x, const ses_item_schema *s, bool single,
+static void put_object(const ses_schema_context *x, const ses_served_model *m, const ses_task *t, bool single,
                        const ses_string *mask)
 {
     ses_json_writer *json = x->json;
+    const ses_item_schema *s = &t->item_schema;
     ses_json_begin_object(json);
     ses_json_member_string(json, "type", "object");
     ses_json_member_array(json, "required");
@@ -154,25 +156,27 @@ static void put_object(const ses_schema_context *x, const ses_item_schema *s, bo
     }
     if (s->requires_list) {
         put_first(json, s->list, true);
-        put_list(x, single);
+        put_list(x, single, single && t == &ses_task_similarity && !ses_model_reads_empty(m));
     }
     ses_json_end_object(json);
     ses_json_end_object(json);
 }
 
-static void put_item(const ses_schema_context *x, const ses_task *t, bool single, const ses_string *mask)
+static void put_item(const ses_schema_context *x, const ses_served_model *m, const ses_task *t, bool single,
+                     const ses_string *mask)
 {
     ses_json_writer *json = x->json;
     const ses_item_schema *s = &t->item_schema;
     ses_json_begin_object(json);
     ses_json_member_array(json, "anyOf");
     if (!single || (!s->requires_pair && !s->requires_list)) put_text(json, single, mask);
-    put_object(x, s, single, mask);
+    put_object(x, m, t, single, mask);
     ses_json_end_array(json);
     ses_json_end_object(json);
 }
 
-static void put_inputs(const ses_schema_context *x, const ses_task *t, const ses_string *mask)
+static void put_inputs(const ses_schema_context *x, const ses_served_model *m, const ses_task *t,
+                       const ses_string *mask)
 {
     ses_json_writer *json = x->json;
     ses_json_member_object(json, "inputs");
@@ -182,13 +186,13 @@ static void put_inputs(const ses_schema_context *x, const ses_task *t, const ses
         return;
     }
     ses_json_member_array(json, "anyOf");
-    put_item(x, t, true, mask);
+    put_item(x, m, t, true, mask);
     ses_json_begin_object(json);
     ses_json_member_string(json, "type", "array");
     ses_json_member_int(json, "minItems", 1);
     ses_json_member_int(json, "maxItems", x->o->max_inputs);
     ses_json_put_key(json, "items");
-    put_item(x, t, false, NULL);
+    put_item(x, m, t, false, NULL);
     ses_json_end_object(json);
     ses_json_end_array(json);
     ses_json_end_object(json);
@@ -253,7 +257,7 @@ static void put_parameters(const ses_schema_context *x, ses_served_model *m, con
         ses_json_put_key(json, "candidate_labels");
         ses_json_begin_object(json);
         ses_json_member_array(json, "anyOf");
-        put_list(x, true);
+        put_list(x, true, true);
         ses_json_begin_object(json); /* separated by commas */
         ses_json_member_string(json, "type", "string");
         ses_json_member_string(json, "pattern", "[^,\\s]");
@@ -304,7 +308,7 @@ void ses_task_schema_put(const ses_schema_context *x, ses_served_model *m, const
     ses_json_member_string(json, "type", "object");
     ses_json_member_list(json, "required", parameters ? "inputs, parameters" : "inputs");
     ses_json_member_object(json, "properties");
-    put_inputs(x, t->task, mask.p ? &mask : NULL);
+    put_inputs(x, m, t->task, mask.p ? &mask : NULL);
     put_parameters(x, m, t->task, with_parameters);
     ses_json_member_object(json, "stream");
     ses_json_member_array(json, "enum");

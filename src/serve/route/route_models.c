@@ -171,11 +171,12 @@ static bool read_labels(ses_job *j, ses_string **list, size_t *n)
     return !v || ses_body_texts(j, v, "candidate_labels", list, n, false);
 }
 
-/* The input of a request with one, as on the other routes; in a list each input has its own result. */
+/* The text of a request with one input, and the second one if the task needs two, as on the other routes; in
+ * a list each input has its own result. */
 static bool check_filled(ses_job *j, const ses_item *item)
 {
-    bool empty = (item->text.p && !item->text.n) || (item->pair.p && !item->pair.n);
-    for (size_t i = 0; i < item->n_list; i++) empty |= !item->list[i].n;
+    bool pair = j->pipeline->task->task->item_schema.requires_pair;
+    bool empty = (item->text.p && !item->text.n) || (pair && item->pair.p && !item->pair.n);
     return !empty || ses_api_fail(&j->error, SES_API_EMPTY, "inputs", "\"inputs\" has an empty text");
 }
 

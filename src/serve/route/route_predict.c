@@ -39,7 +39,7 @@ static bool read_input(ses_job *j, const ses_json *v, ses_item *item)
     bool list = ses_json_type_of(v) == SES_JSON_ARRAY;
     item->text = ses_body_text(list ? ses_json_at(v, 0) : v);
     if (list && n == 2) item->pair = ses_body_text(ses_json_at(v, 1));
-    if ((item->text.p && !item->text.n) || (item->pair.p && !item->pair.n))
+    if (item->text.p && !item->text.n && !item->pair.n) /* one text of a pair may be empty */
         return ses_api_fail(&j->error, SES_API_EMPTY, "inputs", "an input is empty");
     bool ok = item->text.p && (!list || n == 1 || (n == 2 && item->pair.p));
     return ok || ses_api_fail(&j->error, SES_API_VALIDATION, "inputs",

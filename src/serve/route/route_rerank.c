@@ -233,7 +233,7 @@ static bool score_handle(ses_worker *w, ses_job *j)
         return false;
     if (*left == 't' || *right == 't') left = "text_1", right = "text_2";
     if (!ses_body_texts(j, ses_body_get(j->body, left), left, &query, &n_queries, false) ||
-        !ses_body_texts(j, ses_body_get(j->body, right), right, &document, &n, false))
+        !ses_body_texts(j, ses_body_get(j->body, right), right, &document, &n, true))
         return false;
     if (n_queries != 1 && n_queries != n)
         return ses_api_fail(&j->error, SES_API_VALIDATION, left,
@@ -286,9 +286,9 @@ static const char score_schema[] =
     "{\"type\":\"object\",\"allOf\":[{\"$ref\":\"#/components/schemas/Models-score\"},"
     "{\"$ref\":\"#/components/schemas/Scored\"}],"
     "\"properties\":{\"queries\":{\"$ref\":\"#/components/schemas/Texts\"},"
-    "\"documents\":{\"$ref\":\"#/components/schemas/Texts\"},"
+    "\"documents\":{\"$ref\":\"#/components/schemas/AnyTexts\"},"
     "\"text_1\":{\"$ref\":\"#/components/schemas/Texts\"},"
-    "\"text_2\":{\"$ref\":\"#/components/schemas/Texts\"},"
+    "\"text_2\":{\"$ref\":\"#/components/schemas/AnyTexts\"},"
     "\"model\":{\"type\":\"string\","
     "\"description\":\"name of a loaded model; default: the first one for the task\"}}}";
 
