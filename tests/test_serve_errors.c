@@ -308,6 +308,15 @@ static void test_empty_texts(serving *s)
     for (size_t i = 0; i < SES_LEN(list); i++) post(s, list[i].path, list[i].body, 200);
 }
 
+/* The limit of a text to analyze is in bytes. */
+static void test_analysis_limit(serving *s)
+{
+    char *body =
+        body_of("{\"analysis\":\"explain\",\"model\":\"label\",\"inputs\":\"", 2049, "\xc3\xa9", "", "\"}");
+    check_error(s, post(s, "/analyze", body, 422), SES_STYLE_TEI, "4098 bytes; 4096 are the limit");
+    free(body);
+}
+
 static void test_limits(serving *s)
 {
     static const struct {
@@ -548,6 +557,7 @@ int main(void)
     test_bodies(&s);
     test_codes(&s);
     test_empty_texts(&s);
+    test_analysis_limit(&s);
     test_limits(&s);
     test_amplification(&s);
     test_headers(&s);

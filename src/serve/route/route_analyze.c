@@ -2,7 +2,6 @@
 #include "analysis/analysis.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "base/unicode/utf8.h"
 #include "serve/body.h"
 #include "serve/route.h"
 #include "serve/serve_impl.h"
@@ -10,7 +9,7 @@
 
 #include <string.h>
 
-enum { MAX_TEXT = 4096 }; /* characters: some analyses run the model hundreds of times */
+enum { MAX_TEXT = 4096 }; /* bytes: some analyses run the model hundreds of times */
 
 static bool fail(ses_job *j, ses_api_code code, const ses_err *e)
 {
@@ -25,10 +24,9 @@ static bool read_text(ses_job *j, char **text)
     if (!s.n) return ses_api_fail(&j->error, SES_API_EMPTY, "inputs", "\"inputs\" is empty");
     if (memchr(s.p, 0, s.n))
         return ses_api_fail(&j->error, SES_API_VALIDATION, "inputs", "\"inputs\" contains a NUL character");
-    size_t n = ses_utf8_count(s.p, s.n);
-    if (n > MAX_TEXT)
+    if (s.n > MAX_TEXT)
         return ses_api_fail(&j->error, SES_API_VALIDATION, "inputs",
-                            "\"inputs\" has %zu characters; %d are the limit", n, MAX_TEXT);
+                            "\"inputs\" has %zu bytes; %d are the limit", s.n, MAX_TEXT);
     *text = (char *)(uintptr_t)ses_job_copy(j, s.p, s.n).p;
     return *text != NULL;
 }
@@ -182,7 +180,8 @@ const ses_route ses_route_analyze = {
         "{\"type\":\"object\",\"required\":[\"analysis\",\"inputs\"],"
         "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-analyze\"}],"
         "\"properties\":{\"analysis\":{\"type\":\"string\"},"
-        "\"inputs\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":4096,\"pattern\":\"^[^\\u0000]*$\"},"
+        "\"inputs\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":4096,\"pattern\":\"^[^\\u0000]*$\","
+        "\"description\":\"at most 4,096 bytes of UTF-8\"},"
         "\"parameters\":{\"type\":\"object\"},\"layers\":{\"type\":\"string\"},"
         "\"seed\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":9223372036854775807},"
         "\"model\":{\"type\":\"string\"}}}",
