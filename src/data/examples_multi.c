@@ -23,7 +23,7 @@ static bool is_array(ses_string s)
     return s.n > 1 && *s.p == '[' && s.p[s.n - 1] == ']';
 }
 
-/* Among arrays, any other field is one label. */
+/* A field that is not an array is one label if the file has arrays. */
 static bool begins_array(ses_string s)
 {
     s = ses_trim(s);

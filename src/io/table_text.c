@@ -68,7 +68,7 @@ static bool is_table(const char *path)
     return found;
 }
 
-/* The first byte of *s after white space; 0: none. *s then points behind it. */
+/* Skips white space and returns the byte after it; 0: the end. */
 static char next_sign(const char **s)
 {
     *s += strspn(*s, " \t\r\n");

@@ -7,7 +7,7 @@
 #include "cli/train/submission.h"
 #include "cli/ui/show_values.h"
 #include "kernel/kernel.h"
-#include "tune/predict_part.h"
+#include "tune/predict/predict_part.h"
 
 static const ses_opt opt[] = {
     SES_OPT_TASK(ses_predictor_args, data, false),
