@@ -17,6 +17,25 @@ for analysis in view explain lens; do
     that "$analysis - without a text" '[ $? -eq 3 ] && grep -q "^sesame: standard input is empty" "$tmp/err"'
 done
 
+# Files in another encoding.
+awk 'BEGIN { print "text\tlabel"; for (i = 0; i < 40; i++) printf "the caf\351 %s the bell %d\t%d\n", i % 2 ? "and" : "or", i, i % 2 }' >"$tmp/latin1"
+iconv -f LATIN1 -t UTF-8 "$tmp/latin1" >"$tmp/utf8"
+for analysis in 'map --texts' 'geometry --min-count 2' heads 'neurons --label-column label --positive 1'; do
+    for encoding in utf8 latin1; do
+        cp "$tmp/$encoding" "$tmp/encoded.tsv"
+        # shellcheck disable=SC2086 # an analysis and its options
+        if [ $encoding = utf8 ]; then
+            run $analysis --column text "$tmp/encoded.tsv" --json && sed 's/"encoding": "utf-8"/"encoding": "latin1"/' "$tmp/out" >"$tmp/want"
+        else
+            run $analysis --column text "$tmp/encoded.tsv" --json
+            that "$analysis: invalid UTF-8" '[ $? -eq 3 ] && grep -q "encoded.tsv: line 2: byte 8: invalid UTF-8" "$tmp/err"'
+            run $analysis --column text --encoding latin1 "$tmp/encoded.tsv" --json
+            that "$analysis --encoding" '[ -s "$tmp/want" ] && cmp -s "$tmp/want" "$tmp/out"'
+        fi
+    done
+    rm -f "$tmp/want"
+done
+
 # Tokens are named as in the vocabulary, special tokens too.
 run lens 'The [MASK] sat.' --json
 that 'tokens of lens' 'out_has "{\"text\": \"[CLS]\", \"start\": 0, \"end\": 0, \"word\": null}, {\"text\": \"the\", \"start\": 0, \"end\": 3, \"word\": 0}"'

@@ -199,6 +199,7 @@ static bool compute_cka(ses_geometry *g, ses_err *e)
 static bool read_texts(ses_geometry *g, ses_err *e)
 {
     ses_text_file_options o = { .text_column = g->a->column,
+                                .encoding = (ses_text_encoding)g->a->encoding,
                                 .target_column = g->a->target_column,
                                 .max_texts = (size_t)g->a->max_texts };
     if (o.target_column && !g->a->decoder) return ses_fail(e, SES_EUSAGE, "--target-column needs --decoder");
@@ -274,6 +275,7 @@ static const ses_opt opt[] = {
                 "words for CKA, drawn at random"),
     SES_OPT_WORD_PIECES(ses_geometry_args, pieces),
     SES_OPT_COLUMN(ses_geometry_args, column, "tables: "),
+    SES_OPT_ENCODING(ses_geometry_args, encoding),
     SES_OPT_DECODER(ses_geometry_args, decoder),
     SES_OPT_TARGET_COLUMN(ses_geometry_args, target_column),
     SES_OPT_MAX_TEXTS(ses_geometry_args, max_texts, "", "10000"),

@@ -16,12 +16,14 @@
 
 typedef struct heads_args {
     const char *column, *target_column;
+    int encoding;
     int64_t max_texts, max_seq_len, distance_texts, min_cases;
     bool skip_invalid, decoder, cross;
 } heads_args;
 
 static const ses_opt opt[] = {
     SES_OPT_COLUMN(heads_args, column, "tables: "),
+    SES_OPT_ENCODING(heads_args, encoding),
     SES_OPT_DECODER(heads_args, decoder),
     SES_OPT_FLAG(heads_args, cross, "cross",
                  "encoder-decoders: cross attention, from the decoder to the encoder"),
@@ -362,6 +364,7 @@ static bool open_texts(totals *x, ses_text_file *f, ses_err *e)
 {
     const char *path = x->call->operands[0];
     ses_text_file_options o = { .text_column = x->a->column,
+                                .encoding = (ses_text_encoding)x->a->encoding,
                                 .target_column = x->a->target_column,
                                 .max_texts = (size_t)x->a->max_texts };
     if (o.target_column || x->a->cross || !ses_input_stream_has_suffix(path, ".conllu"))

@@ -21,7 +21,7 @@ enum { MAX_CLASSES = 24, WORD_SAMPLE = 5000 };
 typedef struct map_args {
     const char *words, *column, *color, *vectors;
     bool texts, no_header, points_given;
-    int method, pieces;
+    int method, pieces, encoding;
     int64_t points, neighbours, iterations;
     double perplexity, min_dist;
 } map_args;
@@ -33,6 +33,7 @@ static const ses_opt opt[] = {
                  "map every occurrence of these words in its context; all: every word"),
     SES_OPT_FLAG(map_args, texts, "texts", "map the sentences of a CoNLL-U file, not its words"),
     SES_OPT_COLUMN(map_args, column, "tables: "),
+    SES_OPT_ENCODING(map_args, encoding),
     SES_OPT_FLAG(map_args, no_header, "no-header", "the first line of a table is a row"),
     SES_OPT_TEXT(map_args, color, "color", "COLUMN",
                  "column that colors the points (default: upos, or the first one with few values)"),
@@ -101,7 +102,7 @@ static ses_map_source source_of(const map_run *r)
                          .words = a->words,
                          .texts = a->texts,
                          .column = a->column,
-                         .records = { .no_header = a->no_header },
+                         .records = { .no_header = a->no_header, .encoding = (ses_text_encoding)a->encoding },
                          .labels_only = a->vectors != NULL,
                          .seed = r->call->seed };
     bool by_word =

@@ -16,6 +16,7 @@ enum { MAX_NAMED = 20, RANDOM_SITE = 21, MAX_SAMPLES = SES_SCRATCH_BYTES / sizeo
 
 typedef struct args {
     const char *column, *label, *positive, *target_column;
+    int encoding;
     int64_t top, erase, max_samples, max_texts, trials;
     double c;
     int value, rank_by;
@@ -321,6 +322,7 @@ static bool run(ses_analysis_call *call, ses_err *e)
     neurons_run r = { .call = call, .a = call->args };
     if (call->layers.given) return ses_fail(e, SES_EUSAGE, "--layers: neurons of all layers are compared");
     ses_text_file_options o = { .text_column = r.a->column,
+                                .encoding = (ses_text_encoding)r.a->encoding,
                                 .label_column = r.a->label,
                                 .target_column = r.a->target_column,
                                 .max_texts = (size_t)r.a->max_texts };
@@ -351,6 +353,7 @@ static const ses_opt opt[] = {
                  "--rank-by l1: inverse regularization strength; less leaves fewer neurons", .letter = 'C',
                  .value = "C"),
     SES_OPT_COLUMN(args, column, "tables: "),
+    SES_OPT_ENCODING(args, encoding),
     SES_OPT_DECODER(args, decoder),
     SES_OPT_TARGET_COLUMN(args, target_column),
     SES_OPT_TOP(args, top, "10", 1e6, "neurons to list"),

@@ -4,6 +4,7 @@
 #define SES_ANALYSIS_CORPUS_OPTIONS_H
 
 #include "base/opt_table.h"
+#include "io/text_decoder.h"
 
 #define SES_OPT_COLUMN(struct_, field, when)                                                               \
     SES_OPT_TEXT(struct_, field, "column", "COLUMN",                                                       \

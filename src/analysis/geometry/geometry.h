@@ -11,6 +11,7 @@ enum { SES_GEOMETRY_MAX_NEAREST = 100 };
 
 typedef struct ses_geometry_args {
     int64_t pairs, min_count, cka_words, occurrence, top_k, max_texts;
+    int encoding;
     const char *column, *target_column, *like, *nearest, *vectors;
     bool debiased, decoder;
     int pieces;

@@ -130,7 +130,7 @@ static bool parse_wanted(reading *r, ses_err *e)
 
 static bool read_lines(reading *r, ses_err *e)
 {
-    ses_text_reader t = { 0 };
+    ses_text_reader t = { .encoding = r->s->records.encoding };
     const char *s;
     size_t n;
     bool ok = ses_text_reader_open(&t, r->s->path, MAX_LINE, e), more = ok;
@@ -234,7 +234,10 @@ static bool add_sentence(reading *r, const ses_conll_sentence *s, ses_err *e)
 
 static bool read_conllu(reading *r, ses_err *e)
 {
-    ses_conll_options o = { .columns = conllu_column, .n_columns = CONLLU_COLUMNS, .conllu = true };
+    ses_conll_options o = { .encoding = r->s->records.encoding,
+                            .columns = conllu_column,
+                            .n_columns = CONLLU_COLUMNS,
+                            .conllu = true };
     ses_conll *c = ses_conll_open(r->s->path, &o, e);
     ses_conll_sentence s = { 0 };
     bool ok = c != NULL;
