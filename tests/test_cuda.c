@@ -588,6 +588,8 @@ static void test_attention_tiles(void)
             attention(b, 64, causal, 150, 0.6, false, true);
         }
         attention(b, 64, false, 20, 0, false, true);
+        attention(b, 64, false, 0, 0.1, true, true); /* biases and their gradients */
+        attention(b, 32, true, 0, 0, true, true);
     }
 }
 
@@ -606,6 +608,94 @@ static void test_attention_large(void)
         attend(&many, 64, false, 0, 0.1, false, is_bf16, true);
         attend(&many, 64, true, 0, 0, false, is_bf16, true);
     }
+}
+
+/* Relative scores of ragged sequences, and their gradients. */
+typedef struct relative_case {
+    int64_t dim;
+    bool by_key, by_label, at_positions, has_mask;
+    int64_t reversed_from; /* 0: none */
+    int64_t clip;          /* distances beyond it share the last row; 0: none */
+} relative_case;
+
+static void relative(const batch *in, const relative_case *c, bool is_bf16)
+{
+    ses_device *d = is_bf16 ? gpu16 : gpu;
+    mirrored (*make)(int64_t n, double scale) = is_bf16 ? halves : floats;
+    int64_t H = in->heads, C = H * c->dim, pairs = 0, longest_q, longest_k;
+    const int32_t *len_k = in->len_k[0] ? in->len_k : in->len_q;
+    for (int64_t i = 0; i < in->seqs; i++) pairs += in->len_q[i] * len_k[i];
+    mirrored cu_q = offsets(in->len_q, in->seqs, &longest_q), cu_k = offsets(len_k, in->seqs, &longest_k);
+    int64_t T = host_ids(cu_q)[in->seqs], S = host_ids(cu_k)[in->seqs], n = 2 * longest_k - 1,
+            reach = c->clip ? c->clip : longest_k - 1, rows = c->by_label ? 2 : 2 * reach + 1;
+    int32_t *row = ses_alloc((size_t)n * 4, NULL), *pos = ses_alloc((size_t)T * 4, NULL),
+            *label = ses_alloc((size_t)S * 4, NULL);
+    for (int64_t i = 0; i < n; i++)
+        row[i] =
+            (int32_t)(fmax(-(double)reach, fmin((double)reach, (double)(longest_k - 1 - i))) + (double)reach);
+    for (int64_t s = 0; s < in->seqs; s++) /* permuted, some twice */
+        for (int32_t i = 0; i < in->len_q[s]; i++) pos[host_ids(cu_q)[s] + i] = i * 7 % len_k[s];
+    for (int64_t i = 0; i < S; i++) label[i] = (int32_t)(i / 5 % 3);
+    mirrored dist = ints(n, row), at = ints(T, pos), labels = ints(S, label);
+    mirrored x = make((c->by_key ? S : T) * C, 1), r = make(rows * C, 1), mask = floats(pairs, 1),
+             y = make(pairs * H, 1), dy = make(pairs * H, 1), dx = make(x.n, 1), dr = make(r.n, 1);
+    ses_relative a = { .seqs = in->seqs,
+                       .heads = H,
+                       .dim = c->dim,
+                       .max_seqlen_k = longest_k,
+                       .x_row = C,
+                       .x_head = c->dim,
+                       .x_is_key = c->by_key,
+                       .rows = rows,
+                       .scale = 0.3f };
+    a.reversed_from = c->reversed_from ? c->reversed_from : a.seqs;
+    ses_relative b = a;
+    a.cu_seqlens_q = host_ids(cu_q), a.cu_seqlens_k = host_ids(cu_k), a.x = x.host, a.r = r.host;
+    b.cu_seqlens_q = gpu_ids(cu_q), b.cu_seqlens_k = gpu_ids(cu_k), b.x = x.gpu, b.r = r.gpu;
+    if (c->by_label)
+        a.label = host_ids(labels), b.label = gpu_ids(labels);
+    else
+        a.dist_to_row = host_ids(dist), b.dist_to_row = gpu_ids(dist);
+    if (c->at_positions) a.q_pos = host_ids(at), b.q_pos = gpu_ids(at);
+    if (c->has_mask) a.mask = mask.host, b.mask = mask.gpu;
+    for (int add = 1; add >= 0; add--) {
+        wait_for(gpu);
+        cpu->k.relative(&cpu->exec, &a, (ses_dst){ y.host, add });
+        d->k.relative(&d->exec, &b, (ses_dst){ y.gpu, add });
+        cpu->k.relative_bwd(&cpu->exec, &a, dy.host, (ses_dst){ dx.host, add }, (ses_dst){ dr.host, add });
+        d->k.relative_bwd(&d->exec, &b, dy.gpu, (ses_dst){ dx.gpu, add }, (ses_dst){ dr.gpu, add });
+        wait_for(d);
+        check_close("relative", y, 1e-5), check_close("relative dx", dx, 2e-5),
+            check_close("relative dr", dr, 2e-5);
+    }
+    mirrored all[] = { cu_q, cu_k, dist, at, labels, x, r, mask, y, dy, dx, dr };
+    for (size_t i = 0; i < SES_LEN(all); i++) drop(all[i]);
+    ses_free(row), ses_free(pos), ses_free(label);
+}
+
+static void test_relative(void)
+{
+    static const batch batches[] = { { 7, 3, { 1, 130, 0, 69, 257, 64, 63 } },
+                                     { 4, 2, { 5, 64, 1, 100 }, { 70, 65, 3, 260 } },
+                                     { 11, 1, { 3, 2, 1, 4, 5, 6, 7, 8, 9, 65, 10 } } };
+    static const relative_case cases[] = {
+        { 64 },
+        { 64, .by_key = true },
+        { 64, .clip = 40, .has_mask = true },
+        { 64, .by_key = true, .clip = 9 },
+        { 32, .reversed_from = 2 },
+        { 80, .at_positions = true, .has_mask = true, .reversed_from = 1 },
+        { 128, .by_key = true },
+        { 40 },
+        { 5, .by_key = true, .reversed_from = 3 }, /* not for tensor cores */
+        { 64, .by_label = true },
+        { 40, .by_label = true, .at_positions = true, .has_mask = true },
+        { 24, .by_label = true, .by_key = true },
+        { 130, .by_label = true },
+    };
+    for (size_t b = 0; b < SES_LEN(batches); b++)
+        for (size_t i = 0; i < SES_LEN(cases); i++)
+            for (int is_bf16 = 0; is_bf16 < 2; is_bf16++) relative(&batches[b], &cases[i], is_bf16);
 }
 
 /* The same call gives the same bits. */
@@ -720,6 +810,7 @@ int main(void)
         test_attention();
         test_attention_tiles();
         test_attention_large();
+        test_relative();
         test_repeat();
         test_autotune();
         test_replay(gpu);

@@ -384,7 +384,7 @@ template <class T> static void attention_bwd(ses_exec *x, const ses_attn *a, con
 {
     if (a->seqs * a->heads * a->max_seqlen_q <= 0) return;
     for (const impl &w : impls)
-        if (sizeof(T) < sizeof(float) && w.backward(x->cuda, a, g)) return rel_bias_grad<T>(x->cuda, a, g);
+        if (sizeof(T) < sizeof(float) && w.backward(x->cuda, a, g)) return;
     if (a->dim > MAX_HEAD) return record_failure(x->cuda, too_wide);
     if (a->dim <= 32) return backward<T, 1>(x->cuda, a, g);
     if (a->dim <= 64) return backward<T, 2>(x->cuda, a, g);

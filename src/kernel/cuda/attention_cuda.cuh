@@ -59,8 +59,7 @@ __device__ static inline ses_attn_range block_key_range(const ses_attn &a, const
 }
 
 /* bf16 attention on tensor cores: any head size up to 128; head size 64 without biases; the same on Hopper.
- * They return false if they do not support the arguments or the GPU. The backward functions do not compute
- * drel_bias. */
+ * They return false if they do not support the arguments or the GPU. */
 bool attention_mma(ses_cuda *g, const ses_attn *a);
 bool attention_mma_bwd(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad);
 bool attention_hd64(ses_cuda *g, const ses_attn *a);

@@ -3,28 +3,7 @@
  * Scores and probabilities stay in registers. The backward pass has one kernel for the gradient of the
  * queries and one for the keys: no two blocks add to the same element, so repeated runs give the same
  * bits. */
-#include "attention_mma.cuh"
-
-enum { THREADS = 128, TILES = SIDE / 8 };
-
-/* ---- tiles in shared memory: rows of DH + 8 numbers avoid bank conflicts ---- */
-
-template <int DH> struct shape {
-    enum { LD = DH + 8, TILE = SIDE * LD };
-};
-
-/* Rows first .. first + 63 of x; rows past n and columns past dim are zero. */
-template <int DH>
-__device__ static inline void load_tile(bf16 *to, const bf16 *x, int64_t row, int64_t first, int64_t n,
-                                        int dim)
-{
-    enum { PACKS = DH / 8 };
-    for (int c = threadIdx.x; c < SIDE * PACKS; c += THREADS) {
-        int r = c / PACKS, d = c % PACKS * 8;
-        bool in = first + r < n && d < dim;
-        copy16(to + r * shape<DH>::LD + d, in ? x + (first + r) * row + d : x, in);
-    }
-}
+#include "mma_tiles.cuh"
 
 /* Double-buffered tiles of x and y in shared memory: the next pair is loaded while the current one is
  * used. */
@@ -58,12 +37,6 @@ __device__ static inline int next_pair(const tile_pairs<DH> &p, int64_t begin, i
     return now;
 }
 
-/* The warp's rows of a tile. */
-template <int DH> __device__ static inline const bf16 *own_rows(const bf16 *tile)
-{
-    return tile + threadIdx.x / WARP * 16 * shape<DH>::LD;
-}
-
 /* out[16][DH] += w[16][64] y, with y a tile of DH columns. */
 template <int DH>
 __device__ static inline void accumulate_tile(float out[DH / 8][4], const float w[TILES][4], const bf16 *y)
@@ -94,11 +67,31 @@ __device__ static inline two_rows rows_of(const ses_attn &a, const ses_attn_seq_
     return r;
 }
 
-/* Biases added to a score before scaling. */
-__device__ static inline float unscaled_bias(const ses_attn &a, const ses_attn_seq_head &p, int64_t i,
-                                             int64_t j)
+/* Biases of one query's, or one key's, scores, added before scaling: of the pair `step` pairs ahead in a row or column of
+ * scores. */
+struct bias_line {
+    const bf16 *bias, *rel; /* NULL: none */
+    int64_t bias_step, rel_step;
+    float scale; /* 1 / the scale of scores */
+};
+
+/* Keys from j on of query i, or queries from i on of key j. */
+__device__ static inline bias_line bias_from(const ses_attn &a, const ses_attn_seq_head &p, int64_t i,
+                                             int64_t j, bool of_key)
 {
-    return score_bias<bf16>(a, p, i, j) / a.scale;
+    bias_line x = { NULL, NULL, of_key ? p.len_k : 1, of_key ? -a.heads : a.heads, 1 / (float)a.scale };
+    if (a.bias) x.bias = (const bf16 *)(const void *)a.bias + p.probs + i * p.len_k + j;
+    if (a.rel_bias)
+        x.rel = (const bf16 *)(const void *)a.rel_bias + ses_attn_rel_row(&a, p, i, j) * a.heads + p.head;
+    return x;
+}
+
+__device__ static inline float bias_at(const bias_line &x, int step)
+{
+    float sum = 0;
+    if (x.bias) sum += to_float(x.bias[step * x.bias_step]);
+    if (x.rel) sum += to_float(x.rel[step * x.rel_step]);
+    return sum * x.scale;
 }
 
 /* Adds the biases to unscaled scores; -infinity for masked keys. */
@@ -106,18 +99,24 @@ __device__ static inline void finish_scores(float s[TILES][4], const ses_attn &a
                                             const two_rows &r, int64_t j0)
 {
     int t = threadIdx.x % 4;
-    bool all = !a.rel_bias && !a.bias;
 #pragma unroll
-    for (int h = 0; h < 2; h++) all &= r.visible[h].begin <= j0 && r.visible[h].end >= j0 + SIDE;
+    for (int h = 0; h < 2; h++) {
+        bool all = r.visible[h].begin <= j0 && r.visible[h].end >= j0 + SIDE, biased = a.rel_bias || a.bias;
+        if (all && !biased) continue;
+        bias_line line = bias_from(a, p, r.i[h], j0 + 2 * t, false);
 #pragma unroll
-    for (int n = 0; n < TILES; n++)
+        for (int n = 0; n < TILES; n++)
 #pragma unroll
-        for (int e = 0; e < 4; e++) {
-            int64_t j = j0 + n * 8 + 2 * t + e % 2;
-            bool key_range = all || (j >= r.visible[e / 2].begin && j < r.visible[e / 2].end);
-            if (key_range && (a.rel_bias || a.bias)) s[n][e] += unscaled_bias(a, p, r.i[e / 2], j);
-            if (!key_range) s[n][e] = -INFINITY;
-        }
+            for (int e = 2 * h; e < 2 * h + 2; e++) {
+                int step = n * 8 + e % 2;
+                int64_t j = j0 + 2 * t + step;
+                bool key_range = all || (j >= r.visible[h].begin && j < r.visible[h].end);
+                if (!key_range)
+                    s[n][e] = -INFINITY;
+                else if (biased)
+                    s[n][e] += bias_at(line, step);
+            }
+    }
 }
 
 /* Multiplies probabilities with the dropout factors. */
@@ -135,25 +134,6 @@ __device__ static inline void drop_pairs(float w[TILES][4], const ses_attn &a, c
 #pragma unroll
             for (int e = 0; e < 2; e++) w[n][2 * h + e] *= is_kept(word[n % 4], e, drop) ? drop.scale : 0;
         }
-    }
-}
-
-/* Stores the rows of a block's result, columns below dim. */
-template <int DH>
-__device__ static inline void store_rows(dst<bf16> to, const float c[DH / 8][4], int64_t first, int64_t n,
-                                         int64_t at, int64_t row, int dim, const float by[2])
-{
-    int t = threadIdx.x % 4, g = threadIdx.x % WARP / 4, warp = threadIdx.x / WARP;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        int64_t i = first + warp * 16 + g + 8 * h;
-        if (i >= n) continue;
-#pragma unroll
-        for (int d = 0; d < DH / 8; d++)
-#pragma unroll
-            for (int e = 0; e < 2; e++)
-                if (d * 8 + 2 * t + e < dim)
-                    store(to, at + i * row + d * 8 + 2 * t + e, c[d][2 * h + e] * by[h]);
     }
 }
 
@@ -226,18 +206,80 @@ template <int LANES> __global__ void attend_delta(ses_attn a, ses_attn_grad g)
     }
 }
 
-/* dS_ij = P_ij (M_ij dout_i . v_j - delta_i), P = exp(S - lse - lse_lo); dq = scale dS k */
+/* Sums of a block's dS along diagonals, for the gradient of rel_bias: entry c belongs to the pairs with j - (i -
+ * first) = c - 63. A tile is stored as rows of DIAGONAL_LD numbers, so that a diagonal's threads hit different
+ * banks. */
+enum { DIAGONAL_LD = SIDE + 1 };
+
+/* Adds the tile of the keys from j0 on. */
+__device__ static inline void add_diagonals(float *sums, float *tile, const float s[TILES][4], int64_t j0)
+{
+    int t = threadIdx.x % 4, g = threadIdx.x % WARP / 4, c = threadIdx.x;
+    float *own = tile + (threadIdx.x / WARP * 16 + g) * DIAGONAL_LD + 2 * t, sum = 0;
+#pragma unroll
+    for (int n = 0; n < TILES; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) own[e / 2 * 8 * DIAGONAL_LD + n * 8 + e % 2] = s[n][e];
+    __syncthreads();
+    if (c >= 2 * SIDE - 1) return;
+    int low = c < SIDE ? SIDE - 1 - c : 0, high = c < SIDE ? SIDE : 2 * SIDE - 1 - c;
+    for (int i = low; i < high; i++) sum += tile[i * DIAGONAL_LD + i + c - (SIDE - 1)];
+    sums[j0 + c] += sum;
+}
+
+/* drel_bias: the sums of all blocks, [sequence][tile][heads][width], in order. */
+__global__ static void attend_diagonals(ses_attn a, const float *sums, dst<bf16> to, int64_t tiles,
+                                        int64_t width)
+{
+    int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, head = blockIdx.y;
+    float sum = 0;
+    if (row >= 2 * a.max_seqlen_k - 1) return;
+    for (int64_t s = 0; s < a.seqs; s++) {
+        int64_t len_q = a.cu_seqlens_q[s + 1] - a.cu_seqlens_q[s], len_k = ses_attn_key_count(&a, s);
+        for (int64_t tile = 0; tile * SIDE < len_q; tile++) {
+            int64_t c = row - (a.max_seqlen_k - 1) + tile * SIDE + len_k - len_q + SIDE - 1;
+            if (c >= 0 && c < len_k + SIDE - 1)
+                sum += sums[((s * tiles + tile) * a.heads + head) * width + c];
+        }
+    }
+    store(to, row * a.heads + head, sum);
+}
+
+/* Stores dS of the tile of the keys from j0 on. */
+__device__ static inline void store_pairs(dst<bf16> to, const float s[TILES][4], const ses_attn_seq_head &p,
+                                          const two_rows &r, int64_t j0)
+{
+    int t = threadIdx.x % 4;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        if (r.i[h] >= p.len_q) continue;
+        int64_t at = p.probs + r.i[h] * p.len_k + j0 + 2 * t;
+        int n_keys = p.len_k - j0 < SIDE ? (int)(p.len_k - j0) : SIDE;
+#pragma unroll
+        for (int n = 0; n < TILES; n++)
+#pragma unroll
+            for (int e = 0; e < 2; e++)
+                if (n * 8 + 2 * t + e < n_keys) store(to, at + n * 8 + e, s[n][2 * h + e]);
+    }
+}
+
+/* dS_ij = P_ij (M_ij dout_i . v_j - delta_i), P = exp(S - lse - lse_lo); dq = scale dS k. diagonals: see
+ * attend_diagonals; NULL: not wanted. */
 template <int DH>
 __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
-    attend_mma_queries(ses_attn a, ses_attn_grad g, attn_dropout drop, int64_t tiles)
+    attend_mma_queries(ses_attn a, ses_attn_grad g, attn_dropout drop, int64_t tiles, float *diagonals,
+                       int64_t width)
 {
     extern __shared__ uint4 shared[];
     bf16 *q = (bf16 *)shared, *dout = q + shape<DH>::TILE, *k = dout + shape<DH>::TILE,
          *v = k + 2 * shape<DH>::TILE;
+    float *tile = (float *)(v + 2 * shape<DH>::TILE),
+          *sums = tile + SIDE * DIAGONAL_LD; /* with diagonals only */
     ses_attn_seq_head p = seq_head_at(a, blockIdx.x / tiles);
     int64_t first = blockIdx.x % tiles * SIDE;
     if (first >= p.len_q) return;
-    int dim = (int)a.dim, t = threadIdx.x % 4;
+    for (int c = threadIdx.x; diagonals && c < width; c += THREADS) sums[c] = 0;
+    int dim = (int)a.dim;
     int64_t rows = p.len_q - first < SIDE ? p.len_q - first : SIDE;
     const bf16 *from_k = head_rows<bf16>(a.k, a.k_row, a.k_head, p.k0, a, p.head);
     const bf16 *from_v = head_rows<bf16>(a.v, a.v_row, a.v_head, p.k0, a, p.head);
@@ -274,13 +316,14 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
             for (int e = 0; e < 4; e++) {
                 float prob = power2(fmaf(s[n][e], a.scale * log2_e, -lse[e / 2])) * lse_fix[e / 2];
                 s[n][e] = prob * (dp[n][e] - delta[e / 2]);
-                int64_t i = r.i[e / 2], j = j0 + n * 8 + 2 * t + e % 2;
-                if (dbias.data && i < p.len_q && j < p.len_k)
-                    store(dbias, p.probs + i * p.len_k + j, s[n][e]);
             }
+        if (dbias.data) store_pairs(dbias, s, p, r, j0);
+        if (diagonals) add_diagonals(sums, tile, s, j0);
         accumulate_tile<DH>(dq, s, k + now * shape<DH>::TILE);
         __syncthreads();
     }
+    if (diagonals) diagonals += ((p.seq * tiles + blockIdx.x % tiles) * a.heads + p.head) * width;
+    for (int64_t c = threadIdx.x; diagonals && c < p.len_k + SIDE - 1; c += THREADS) diagonals[c] = sums[c];
     if (!g.dq.data) return;
     float by[2] = { a.scale, a.scale };
     int64_t at = p.q0 * a.q_row + p.head * ses_attn_head_stride(a.q_head, &a);
@@ -312,6 +355,10 @@ __device__ static inline void key_probs_and_ds(float (&s)[TILES][4], float (&dp)
 {
     int t = threadIdx.x % 4;
     float scale = a.scale * log2_e;
+    bool biased = a.rel_bias || a.bias;
+    bias_line line[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) line[h] = bias_from(a, p, i0 + 2 * t, k.j[h], true);
 #pragma unroll
     for (int n = 0; n < TILES; n++) {
         uint32_t word[2][2] = {};
@@ -321,11 +368,11 @@ __device__ static inline void key_probs_and_ds(float (&s)[TILES][4], float (&dp)
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             int c = n * 8 + 2 * t + e % 2;
-            int64_t i = i0 + c, j = k.j[e / 2];
+            int64_t i = i0 + c;
             bool key_range = i >= k.by[e / 2].begin && i < k.by[e / 2].end;
             float score = s[n][e], keep_ij = 1;
             if (a.dropout > 0) keep_ij = is_kept(word[e % 2][e / 2], k.j[0] % 2, drop) ? drop.scale : 0;
-            if (key_range && (a.rel_bias || a.bias)) score += unscaled_bias(a, p, i, j);
+            if (key_range && biased) score += bias_at(line[e / 2], n * 8 + e % 2);
             float prob = key_range ? power2(fmaf(score, scale, -stats.lse[c])) * stats.lse_fix[c] : 0;
             dp[n][e] = key_range ? prob * (keep_ij * dp[n][e] - stats.delta[c]) : 0;
             s[n][e] = prob * keep_ij;
@@ -406,24 +453,47 @@ bool attention_mma(ses_cuda *g, const ses_attn *a)
     return true;
 }
 
-template <int DH> static void backward(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
+enum { MAX_DIAGONALS = 20000 }; /* sums along diagonals fit into shared memory */
+
+/* Entries of a block's sums along diagonals. */
+static int64_t diagonal_count(const ses_attn *a) { return ceil_div(a->max_seqlen_k, SIDE) * SIDE + SIDE; }
+
+/* The gradients of the queries and of both biases. */
+template <int DH> static void backward_queries(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
 {
-    int64_t q_tiles = ceil_div(a->max_seqlen_q, SIDE), k_tiles = ceil_div(a->max_seqlen_k, SIDE),
-            parts = a->seqs * a->heads;
+    int64_t tiles = ceil_div(a->max_seqlen_q, SIDE), parts = a->seqs * a->heads, width = diagonal_count(a);
     size_t bytes = 6 * shape<DH>::TILE * sizeof(bf16);
     cudaStream_t stream = ses_cuda_stream(g);
-    attn_dropout drop = attn_dropout_of(a);
+    float *sums = NULL;
+    if (grad->drel_bias.data) {
+        sums = (float *)scratch_lock(g, (size_t)(parts * tiles * width) * sizeof *sums);
+        if (!sums) return;
+        bytes += (size_t)(SIDE * DIAGONAL_LD + width) * sizeof *sums;
+    }
+    allow_shared(g, attend_mma_queries<DH>, bytes);
+    if (grad->dq.data || grad->dbias.data || sums)
+        attend_mma_queries<DH><<<(unsigned)(parts * tiles), THREADS, bytes, stream>>>(
+            *a, *grad, attn_dropout_of(a), tiles, sums, width);
+    check_launch(g);
+    if (!sums) return;
+    dim3 blocks((unsigned)ceil_div(2 * a->max_seqlen_k - 1, WARP), (unsigned)a->heads);
+    attend_diagonals<<<blocks, WARP, 0, stream>>>(*a, sums, dst_of<bf16>(grad->drel_bias), tiles, width);
+    check_launch(g);
+    scratch_unlock(g);
+}
+
+template <int DH> static void backward(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
+{
+    int64_t tiles = ceil_div(a->max_seqlen_k, SIDE);
+    size_t bytes = 6 * shape<DH>::TILE * sizeof(bf16);
+    cudaStream_t stream = ses_cuda_stream(g);
     attend_delta<8><<<(unsigned)g->sm_count * 8, BLOCK, 0, stream>>>(*a, *grad);
     check_launch(g);
-    allow_shared(g, attend_mma_queries<DH>, bytes);
+    backward_queries<DH>(g, a, grad);
     allow_shared(g, attend_mma_keys<DH>, bytes);
-    if (grad->dq.data || grad->dbias.data)
-        attend_mma_queries<DH>
-            <<<(unsigned)(parts * q_tiles), THREADS, bytes, stream>>>(*a, *grad, drop, q_tiles);
-    check_launch(g);
     if (grad->dk.data || grad->dv.data)
-        attend_mma_keys<DH>
-            <<<(unsigned)(parts * k_tiles), THREADS, bytes, stream>>>(*a, *grad, drop, k_tiles);
+        attend_mma_keys<DH><<<(unsigned)(a->seqs * a->heads * tiles), THREADS, bytes, stream>>>(
+            *a, *grad, attn_dropout_of(a), tiles);
     check_launch(g);
 }
 
@@ -432,6 +502,7 @@ bool attention_mma_bwd(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad
     ses_attn plain = *a;
     plain.probs = NULL; /* not read by the backward pass */
     if (!fits(&plain) || !aligned16(grad->dout)) return false;
+    if (grad->drel_bias.data && diagonal_count(a) > MAX_DIAGONALS) return false;
     a->dim <= 64 ? backward<64>(g, a, grad) : backward<128>(g, a, grad);
     return true;
 }

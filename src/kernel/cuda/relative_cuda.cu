@@ -1,23 +1,5 @@
-/* Relative scores. Forward: one block per query. Backward: one block per token of x or per row of r. */
-#include "cuda_common.cuh"
-
-/* Head `index % heads` of sequence `index / heads`; called by all threads of a block. */
-__device__ static inline ses_rel_seq_head part_of(const ses_relative &a, int64_t index)
-{
-    int64_t s = index / a.heads, head = index % a.heads,
-            before = pairs_before(s, a.cu_seqlens_q, a.cu_seqlens_k, NULL);
-    ses_rel_seq_head p = { s,
-                           head,
-                           a.cu_seqlens_q[s],
-                           a.cu_seqlens_q[s + 1] - a.cu_seqlens_q[s],
-                           a.cu_seqlens_k[s],
-                           a.cu_seqlens_k[s + 1] - a.cu_seqlens_k[s],
-                           0,
-                           before,
-                           s >= a.reversed_from };
-    p.scores = before * a.heads + head * p.len_q * p.len_k;
-    return p;
-}
+/* Relative scores of any type and shape. Forward: one block per query. Backward: one block per token of x or per row of r. */
+#include "relative_cuda.cuh"
 
 template <class T>
 __device__ static inline const T *row_of(const ses_relative &a, const ses_rel_seq_head &p, int64_t i,
@@ -29,7 +11,7 @@ __device__ static inline const T *row_of(const ses_relative &a, const ses_rel_se
 template <class T>
 __device__ static inline const T *x_of(const ses_relative &a, const ses_rel_seq_head &p, int64_t i, int64_t j)
 {
-    return (const T *)(const void *)a.x + ses_rel_token(&a, &p, i, j) * a.x_row + p.head * a.x_head;
+    return rel_x<T>(a, p, a.x_is_key ? j : i);
 }
 
 template <class T>
@@ -44,7 +26,7 @@ __device__ static inline float score(const ses_relative &a, const ses_rel_seq_he
 /* max_seqlen_k blocks per sequence and head: block i processes queries i, i + max_seqlen_k, ... */
 template <class T> __global__ void relative_scores(ses_relative a, dst<T> y)
 {
-    ses_rel_seq_head p = part_of(a, blockIdx.x / a.max_seqlen_k);
+    ses_rel_seq_head p = rel_part_at(a, blockIdx.x / a.max_seqlen_k);
     for (int64_t i = blockIdx.x % a.max_seqlen_k; i < p.len_q; i += a.max_seqlen_k)
         for (int64_t j = threadIdx.x; j < p.len_k; j += blockDim.x)
             store(y, p.scores + i * p.len_k + j, score<T>(a, p, i, j));
@@ -53,6 +35,7 @@ template <class T> __global__ void relative_scores(ses_relative a, dst<T> y)
 template <class T> static void relative(ses_exec *x, const ses_relative *a, ses_dst y)
 {
     int64_t blocks = a->seqs * a->heads * a->max_seqlen_k;
+    if (sizeof(T) < sizeof(float) && (relative_mma(x->cuda, a, y) || relative_labels(x->cuda, a, y))) return;
     if (blocks <= 0) return;
     relative_scores<T><<<(unsigned)blocks, 128, 0, ses_cuda_stream(x->cuda)>>>(*a, dst_of<T>(y));
     check_launch(x->cuda);
@@ -61,7 +44,7 @@ template <class T> static void relative(ses_exec *x, const ses_relative *a, ses_
 /* Gradient of a token of x: sums over all scores it contributes to. Threads are the head's columns. */
 template <class T> __global__ void relative_bwd_x(ses_relative a, const T *dy, dst<T> dx)
 {
-    ses_rel_seq_head p = part_of(a, blockIdx.x / a.max_seqlen_k);
+    ses_rel_seq_head p = rel_part_at(a, blockIdx.x / a.max_seqlen_k);
     int64_t tokens = a.x_is_key ? p.len_k : p.len_q, others = a.x_is_key ? p.len_q : p.len_k;
     for (int64_t t = blockIdx.x % a.max_seqlen_k; t < tokens; t += a.max_seqlen_k)
         for (int64_t d = threadIdx.x; d < a.dim; d += blockDim.x) {
@@ -112,20 +95,11 @@ template <class T> __global__ void relative_bwd_r(ses_relative a, const T *dy, d
     int64_t row = blockIdx.x / a.heads, head = blockIdx.x % a.heads;
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     for (int64_t d0 = 0; d0 < a.dim; d0 += WARP) {
-        int64_t d = d0 + lane, scores = 0;
+        int64_t d = d0 + lane, before = 0;
         float sum = 0;
         for (int64_t s = 0; s < a.seqs; s++) {
-            ses_rel_seq_head p = { s,
-                                   head,
-                                   a.cu_seqlens_q[s],
-                                   a.cu_seqlens_q[s + 1] - a.cu_seqlens_q[s],
-                                   a.cu_seqlens_k[s],
-                                   a.cu_seqlens_k[s + 1] - a.cu_seqlens_k[s],
-                                   0,
-                                   0,
-                                   s >= a.reversed_from };
-            p.scores = scores + head * p.len_q * p.len_k;
-            scores += a.heads * p.len_q * p.len_k;
+            ses_rel_seq_head p = rel_part(a, s, head, before);
+            before += p.len_q * p.len_k;
             if (d < a.dim) sum += (a.dist_to_row ? distance_sum<T> : label_sum<T>)(a, p, dy, row, d, warp);
         }
         __syncthreads();
@@ -143,6 +117,9 @@ static void relative_bwd(ses_exec *x, const ses_relative *a, const ses_real *dy,
     int64_t blocks = a->seqs * a->heads * a->max_seqlen_k;
     unsigned threads = a->dim > WARP ? 2 * WARP : WARP;
     cudaStream_t stream = ses_cuda_stream(x->cuda);
+    if (sizeof(T) < sizeof(float) &&
+        (relative_mma_bwd(x->cuda, a, dy, dx, dr) || relative_labels_bwd(x->cuda, a, dy, dx, dr)))
+        return;
     if (dx.data && blocks > 0)
         relative_bwd_x<T><<<(unsigned)blocks, threads, 0, stream>>>(*a, elems<T>(dy), dst_of<T>(dx));
     check_launch(x->cuda);
