@@ -1,6 +1,6 @@
 /* AUC against scikit-learn's roc_auc_score: ties, a single class. */
-#include "analysis/math/auc.h"
 #include "check.h"
+#include "math/auc.h"
 
 #include <math.h>
 

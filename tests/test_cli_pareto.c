@@ -4,7 +4,7 @@
 #include "check.h"
 #include "cli/compress/compress.h"
 #include "cli/compress/score_drop.h"
-#include "metric/pareto.h"
+#include "math/pareto.h"
 
 #include <math.h>
 #include <string.h>

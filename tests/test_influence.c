@@ -1,7 +1,7 @@
 /* Influence of training examples against the loss after fitting without each of them. */
-#include "analysis/math/influence.h"
 #include "base/rng.h"
 #include "check.h"
+#include "math/logistic/influence.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Logistic regression with an L1 penalty against scikit-learn: LogisticRegression(penalty="l1",
  * solver="saga", tol=1e-13) on the standardized features. */
-#include "analysis/math/l1_logistic.h"
 #include "check.h"
+#include "math/logistic/l1_logistic.h"
 
 #include <math.h>
 

@@ -3,8 +3,8 @@
 #include "check.h"
 #include "topic_matrix.h"
 
+#include "math/gamma.h"
 #include "vectors/topic/lda.h"
-#include "vectors/topic/topic_math.h"
 
 static double first_topics[COLS * TOPICS];
 

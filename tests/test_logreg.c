@@ -3,7 +3,7 @@
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "check.h"
 #include "io/matrix.h"
-#include "metric/lbfgs.h"
+#include "math/lbfgs.h"
 #include "sesame/device.h"
 #include "sesame/logreg.h"
 

@@ -1,14 +1,14 @@
 /* The computations of `sesame map` against scikit-learn and openTSNE (fixtures/map.f64, made by map.py),
  * approximations against plain sums, and equal bits on any number of threads. */
 #include "analysis/map/map_layout.h"
-#include "analysis/math/fft.h"
-#include "analysis/math/map_quality.h"
-#include "analysis/math/pca.h"
-#include "analysis/math/tsne.h"
-#include "analysis/math/umap.h"
 #include "base/alloc.h"
 #include "check.h"
-#include "metric/eigen.h"
+#include "math/eigen.h"
+#include "math/fft.h"
+#include "math/projection/map_quality.h"
+#include "math/projection/pca.h"
+#include "math/projection/tsne.h"
+#include "math/projection/umap.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* Maximum flow, rollout and attention between words: values of networkx and numpy. */
 #include "analysis/attention_units.h"
-#include "analysis/math/maxflow.h"
-#include "analysis/math/rollout.h"
 #include "check.h"
+#include "math/graph/maxflow.h"
+#include "math/graph/rollout.h"
 
 #include <math.h>
 

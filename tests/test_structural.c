@@ -1,9 +1,9 @@
 /* Structural probes against a torch twin, spanning trees against networkx, correlations against scipy:
  * bench/peers/analysis/trees.py fixture prints the expected numbers. Treebanks: distances, limits, errors. */
 #define _POSIX_C_SOURCE 200809L
-#include "analysis/math/mst.h"
 #include "analysis/probe/structural_scores.h"
-#include "metric/correlation.h"
+#include "math/correlation.h"
+#include "math/graph/mst.h"
 #include "structural_fixture.h"
 
 #include <math.h>

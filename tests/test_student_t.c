@@ -1,6 +1,6 @@
 /* Student's t distribution and intervals of means, against SciPy 1.17 (scipy.stats.t). */
 #include "check.h"
-#include "metric/student_t.h"
+#include "math/student_t.h"
 
 #include <math.h>
 #include <stdbool.h>

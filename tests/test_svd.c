@@ -2,7 +2,7 @@
  * truncated sums, low ranks, values of very different sizes. */
 #include "check.h"
 
-#include "metric/svd.h"
+#include "math/svd.h"
 #include "sesame/json.h"
 
 #include <math.h>

@@ -1,11 +1,11 @@
 /* Measures of `sesame geometry` against numpy in double precision; readers of texts and word vectors. */
 #include "analysis/geometry/nearest.h"
-#include "analysis/math/cka.h"
-#include "analysis/math/similarity.h"
 #include "analysis/text_file.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "check.h"
+#include "math/cka.h"
+#include "math/similarity.h"
 
 #include <math.h>
 #include <unistd.h>

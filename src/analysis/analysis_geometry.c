@@ -2,10 +2,10 @@
  * models (CKA), and nearest neighbours of a word in context. */
 #include "analysis/corpus_options.h"
 #include "analysis/geometry/geometry.h"
-#include "analysis/math/similarity.h"
 #include "analysis/word_states.h"
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "math/similarity.h"
 #include "tensor/device_impl.h"
 
 #include <math.h>

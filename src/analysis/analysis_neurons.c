@@ -1,10 +1,10 @@
 /* neurons: feed-forward activations over text, ranked by a label, and what the model loses without them. */
 #include "analysis/corpus_options.h"
-#include "analysis/math/auc.h"
-#include "analysis/math/l1_logistic.h"
 #include "analysis/neurons/activations.h"
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "math/auc.h"
+#include "math/logistic/l1_logistic.h"
 #include "tensor/device_impl.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Regression scores: Pearson correlation; Spearman correlation (Pearson of the ranks, ties get their mean
  * rank); mean squared error; coefficient of determination. Correlations are NaN if one side is constant. */
-#include "correlation.h"
+#include "math/correlation.h"
 #include "metric_impl.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/number.h"
 #include "io/text_reader.h"
-#include "metric/correlation.h"
+#include "math/correlation.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,9 +5,9 @@
 
 #include "analysis/labeled_texts.h"
 
-#include "analysis/math/influence.h"
 #include "analysis/word_states.h"
 #include "base/alloc.h"
+#include "math/logistic/influence.h"
 #include "sesame/examples.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
 #define SES_ANALYSIS_GEOMETRY_H
 
 #include "analysis/analysis.h"
-#include "analysis/math/cka.h"
 #include "corpus_words.h"
+#include "math/cka.h"
 #include "nearest.h"
 
 enum { SES_GEOMETRY_MAX_NEAREST = 100 };

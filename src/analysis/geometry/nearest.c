@@ -1,12 +1,12 @@
 /* Nearest neighbours by cosine: see nearest.h. */
 #include "nearest.h"
 
-#include "analysis/math/similarity.h"
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "base/unicode/lowercase.h"
 #include "base/unicode/utf8_replace.h"
+#include "math/similarity.h"
 #include "vectors/word_search.h"
 
 #include <string.h>

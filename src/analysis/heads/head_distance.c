@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/thread_pool.h"
-#include "metric/eigen.h"
+#include "math/eigen.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #define SES_ANALYSIS_HEAD_DISTANCE_H
 
 #include "analysis/heads/attention_corpus.h"
-#include "analysis/math/math_exec.h"
+#include "math/math_exec.h"
 
 typedef struct ses_head_distance {
     int64_t heads; /* heads of all layers */

@@ -1,9 +1,9 @@
 /* Layouts: PCA to SES_MAP_COLUMNS columns, neighbours, then the method. */
 #include "analysis/map/map_layout.h"
 
-#include "analysis/math/pca.h"
-#include "analysis/math/umap.h"
 #include "base/alloc.h"
+#include "math/projection/pca.h"
+#include "math/projection/umap.h"
 
 #include <math.h>
 

@@ -2,8 +2,8 @@
 #ifndef SES_ANALYSIS_MAP_LAYOUT_H
 #define SES_ANALYSIS_MAP_LAYOUT_H
 
-#include "analysis/math/map_quality.h"
-#include "analysis/math/tsne.h"
+#include "math/projection/map_quality.h"
+#include "math/projection/tsne.h"
 
 typedef enum { SES_MAP_PCA, SES_MAP_TSNE, SES_MAP_UMAP } ses_map_method;
 

@@ -1,9 +1,9 @@
 /* Probes by layer: collects the states, builds the vectors of each task and fits the probes. */
 #include "probe_run.h"
 
-#include "analysis/math/pca.h"
 #include "analysis/state_spool.h"
 #include "base/alloc.h"
+#include "math/projection/pca.h"
 #include "probe_nets.h"
 #include "probe_setup.h"
 #include "probe_vectors.h"

@@ -1,9 +1,9 @@
 /* Scores of structural probes: UUAS, DSpr, root accuracy, NSpr. */
 #include "structural_scores.h"
 
-#include "analysis/math/mst.h"
 #include "base/alloc.h"
-#include "metric/correlation.h"
+#include "math/correlation.h"
+#include "math/graph/mst.h"
 
 #include <math.h>
 

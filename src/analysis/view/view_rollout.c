@@ -5,10 +5,10 @@
  * In an encoder-decoder, a token of the decoder gets half of its input from the layer's cross attention
  * and half from what its self-attention (with A') left: rows of the decoder's and the cross rollout
  * together sum to 1. */
-#include "analysis/math/maxflow.h"
-#include "analysis/math/rollout.h"
 #include "analysis/view/attention_view.h"
 #include "base/alloc.h"
+#include "math/graph/maxflow.h"
+#include "math/graph/rollout.h"
 #include "tensor/device_impl.h"
 
 #include <stdatomic.h>

@@ -15,7 +15,7 @@
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "data/row_overlap.h"
-#include "metric/student_t.h"
+#include "math/student_t.h"
 
 #define SES_ABLATE_JOB "job.json"
 #define SES_ABLATE_LOG "job.log"

@@ -1,7 +1,7 @@
 /* The order of the runs in a column next to the published one. */
 #include "ablate_compare.h"
 
-#include "metric/correlation.h"
+#include "math/correlation.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "ablate_show.h"
 
 #include "base/alloc.h"
-#include "metric/pareto.h"
+#include "math/pareto.h"
 #include "metric/score_range.h"
 
 #include <math.h>

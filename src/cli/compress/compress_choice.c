@@ -2,7 +2,7 @@
 #include "compress.h"
 
 #include "base/alloc.h"
-#include "metric/pareto.h"
+#include "math/pareto.h"
 
 #include <math.h>
 

@@ -8,7 +8,7 @@
 
 #include "cli/ladder/ladder.h"
 #include "data/row_overlap.h"
-#include "metric/student_t.h"
+#include "math/student_t.h"
 
 typedef struct ses_curve_args {
     ses_data_options data;

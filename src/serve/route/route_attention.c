@@ -1,10 +1,10 @@
 /* POST /attention: attention weights of one layer, as bytes, for the page's attention view. */
 #include "analysis/attention_units.h"
-#include "analysis/math/rollout.h"
 #include "base/alloc.h"
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "math/graph/rollout.h"
 #include "serve/body.h"
 #include "serve/route.h"
 #include "serve/serve_impl.h"

@@ -2,7 +2,7 @@
 #include "factorize.h"
 
 #include "base/alloc.h"
-#include "metric/svd.h"
+#include "math/svd.h"
 #include "tensor/device_impl.h"
 #include "tensor/pack.h"
 

@@ -265,7 +265,7 @@ bool ses_classifier_run(const ses_classifier *c, const ses_string *text, size_t 
     size_t chunks = (n + CHUNK - 1) / CHUNK;
     prediction p = { c, text, n, out, ses_alloc_array(chunks + 1, sizeof(ses_err), e) };
     if (!p.err) return false;
-    ses_run_chunks(pool, (int64_t)chunks, run_chunk, &p);
+    ses_parallel_for(pool, (int64_t)chunks, run_chunk, &p);
     bool ok = true;
     for (size_t i = 0; ok && i < chunks; i++)
         ok = p.err[i].code == SES_OK || ses_fail(e, p.err[i].code, "%s", p.err[i].msg);

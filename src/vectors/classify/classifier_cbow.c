@@ -83,7 +83,7 @@ static bool embed_all(const cbow *m, const ses_classifier_job *job, float *x, se
     size_t chunks = (job->n + CHUNK - 1) / CHUNK;
     embedding t = { m, job->text, job->n, x, ses_alloc_array(chunks, sizeof(ses_err), e) };
     if (!t.err) return false;
-    ses_run_chunks(job->pool, (int64_t)chunks, embed_chunk, &t);
+    ses_parallel_for(job->pool, (int64_t)chunks, embed_chunk, &t);
     bool ok = true;
     for (size_t i = 0; ok && i < chunks; i++)
         ok = t.err[i].code == SES_OK || ses_fail(e, t.err[i].code, "%s", t.err[i].msg);

@@ -2,22 +2,13 @@
 #include "sparse_logreg.h"
 
 #include "base/alloc.h"
-#include "metric/lbfgs.h"
+#include "math/lbfgs.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { TEXTS = 128, FEATURES = 4096, MAX_ITERATIONS = 1000 };
 static const double TOLERANCE = 1e-7; /* largest component of the mean loss's gradient */
-
-void ses_run_chunks(ses_thread_pool *pool, int64_t n, ses_chunk_fn *fn, void *ctx)
-{
-    if (pool) {
-        ses_parallel_for(pool, n, fn, ctx);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++) fn(ctx, i, NULL);
-}
 
 /* ---- the features by column ---- */
 
@@ -158,11 +149,11 @@ static double value(void *ctx, const double *w, double *g)
         memset(g, 0, p->rows * (p->width + 1) * sizeof *g);
         return 0;
     }
-    ses_run_chunks(f->pool, (int64_t)by_feature, scale_chunk, p);
+    ses_parallel_for(f->pool, (int64_t)by_feature, scale_chunk, p);
     double square = sum_of(p->partial, by_feature);
-    ses_run_chunks(f->pool, (int64_t)by_text, score_chunk, p);
+    ses_parallel_for(f->pool, (int64_t)by_text, score_chunk, p);
     f->loss = sum_of(p->partial, by_text) / (double)p->n;
-    ses_run_chunks(f->pool, (int64_t)by_feature, gradient_chunk, p);
+    ses_parallel_for(f->pool, (int64_t)by_feature, gradient_chunk, p);
     for (size_t r = 0; r < p->rows; r++)
         g[p->rows * p->width + r] = sum_of(p->d + r * p->n, p->n) / (double)p->n;
     p->evaluations++;

@@ -44,7 +44,4 @@ typedef struct ses_sparse_fit {
  * it set none: the caller reports the stop). */
 bool ses_sparse_fit_run(ses_sparse_fit *f, ses_err *e);
 
-/* Runs chunk 0 .. n - 1 on the pool, or on the calling thread if it is NULL. */
-void ses_run_chunks(ses_thread_pool *pool, int64_t n, ses_chunk_fn *fn, void *ctx);
-
 #endif

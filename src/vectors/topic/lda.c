@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "topic_math.h"
+#include "math/gamma.h"
 
 #include <float.h>
 

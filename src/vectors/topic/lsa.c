@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "metric/eigen.h"
+#include "math/eigen.h"
 
 #include <float.h>
 #include <string.h>

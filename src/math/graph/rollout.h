@@ -1,7 +1,7 @@
 /* Rollout of attention (Abnar and Zuidema 2020): how much of each input reaches a token through all layers.
  * Matrices are row-major in double; rows are queries. Nothing is allocated. */
-#ifndef SES_ANALYSIS_ROLLOUT_H
-#define SES_ANALYSIS_ROLLOUT_H
+#ifndef SES_MATH_ROLLOUT_H
+#define SES_MATH_ROLLOUT_H
 
 #include "sesame/types.h"
 

@@ -1,6 +1,6 @@
 /* Correlations of two columns of numbers. Plain functions on arrays of the caller; safe in all threads. */
-#ifndef SES_METRIC_CORRELATION_H
-#define SES_METRIC_CORRELATION_H
+#ifndef SES_MATH_CORRELATION_H
+#define SES_MATH_CORRELATION_H
 
 #include "sesame/types.h"
 

@@ -1,6 +1,6 @@
 /* Confidence intervals of means by Student's t distribution. Pure functions. */
-#ifndef SES_METRIC_STUDENT_T_H
-#define SES_METRIC_STUDENT_T_H
+#ifndef SES_MATH_STUDENT_T_H
+#define SES_MATH_STUDENT_T_H
 
 #include <stddef.h>
 

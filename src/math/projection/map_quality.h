@@ -1,8 +1,8 @@
 /* How well a map keeps the neighbourhoods of the vectors it was made from. */
-#ifndef SES_ANALYSIS_MAP_QUALITY_H
-#define SES_ANALYSIS_MAP_QUALITY_H
+#ifndef SES_MATH_MAP_QUALITY_H
+#define SES_MATH_MAP_QUALITY_H
 
-#include "math_exec.h"
+#include "math/math_exec.h"
 
 typedef struct ses_map_quality {
     int64_t neighbours; /* k: 10, or less for few points; 0: too few points to measure */

@@ -2,8 +2,8 @@
  *
  * Ownership: the caller frees graphs and solvers. Threads: a finished graph is read-only and may be shared;
  * a solver belongs to one thread. Failure: NULL or false and the error. */
-#ifndef SES_ANALYSIS_MAXFLOW_H
-#define SES_ANALYSIS_MAXFLOW_H
+#ifndef SES_MATH_MAXFLOW_H
+#define SES_MATH_MAXFLOW_H
 
 #include "sesame/err.h"
 

@@ -7,8 +7,8 @@
  * columns kx <= size / 2 of the real charges are. z follows from the transform of the charges without an
  * inverse one. Half of the nodes are padding, whose rows are skipped. */
 #include "base/alloc.h"
-#include "fft.h"
 #include "kernel/chunking.h"
+#include "math/fft.h"
 #include "tsne_repulsion.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* Principal component analysis: exact, from the covariance matrix. */
-#ifndef SES_ANALYSIS_PCA_H
-#define SES_ANALYSIS_PCA_H
+#ifndef SES_MATH_PCA_H
+#define SES_MATH_PCA_H
 
-#include "math_exec.h"
+#include "math/math_exec.h"
 
 typedef struct ses_pca {
     int64_t width, count;

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "kernel/chunking.h"
-#include "metric/eigen.h"
+#include "math/eigen.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Logistic regression: the loss and its gradient for L-BFGS. */
 #include "base/alloc.h"
-#include "lbfgs.h"
 #include "logreg_impl.h"
+#include "math/lbfgs.h"
 
 #include <float.h>
 #include <math.h>

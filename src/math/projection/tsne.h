@@ -1,7 +1,7 @@
 /* t-SNE (van der Maaten and Hinton 2008) in two dimensions, with the settings of Belkina et al. (2019). The
  * map has the same bits for any number of threads. */
-#ifndef SES_ANALYSIS_TSNE_H
-#define SES_ANALYSIS_TSNE_H
+#ifndef SES_MATH_TSNE_H
+#define SES_MATH_TSNE_H
 
 #include "neighbours.h"
 

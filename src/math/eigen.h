@@ -1,6 +1,6 @@
 /* Eigenvalues and eigenvectors of a symmetric matrix, in double. */
-#ifndef SES_METRIC_EIGEN_H
-#define SES_METRIC_EIGEN_H
+#ifndef SES_MATH_EIGEN_H
+#define SES_MATH_EIGEN_H
 
 #include "kernel/kernel.h"
 

@@ -1,6 +1,6 @@
 /* The Pareto front of points with a score and a cost. Any thread. */
-#ifndef SES_METRIC_PARETO_H
-#define SES_METRIC_PARETO_H
+#ifndef SES_MATH_PARETO_H
+#define SES_MATH_PARETO_H
 
 #include "sesame/err.h"
 

@@ -1,9 +1,9 @@
 /* Approximations of t-SNE's repulsion: f[i] = sum_j q_ij^2 (p_i - p_j), *z = sum of q_ij over i != j, with q
  * = 1 / (1 + |p_i - p_j|^2). */
-#ifndef SES_ANALYSIS_TSNE_REPULSION_H
-#define SES_ANALYSIS_TSNE_REPULSION_H
+#ifndef SES_MATH_TSNE_REPULSION_H
+#define SES_MATH_TSNE_REPULSION_H
 
-#include "math_exec.h"
+#include "math/math_exec.h"
 
 typedef struct ses_tsne_tree ses_tsne_tree;
 ses_tsne_tree *ses_tsne_tree_new(int64_t n, ses_err *e);

@@ -1,6 +1,6 @@
 /* Plans of Fourier transforms for the kernel fft_lanes. */
-#ifndef SES_ANALYSIS_FFT_H
-#define SES_ANALYSIS_FFT_H
+#ifndef SES_MATH_FFT_H
+#define SES_MATH_FFT_H
 
 #include "math_exec.h"
 

@@ -1,7 +1,7 @@
 /* Area under the ROC curve: the probability that a positive example has a higher value than a negative one;
  * equal values count half. Thread-safe. */
-#ifndef SES_ANALYSIS_AUC_H
-#define SES_ANALYSIS_AUC_H
+#ifndef SES_MATH_AUC_H
+#define SES_MATH_AUC_H
 
 #include "sesame/err.h"
 

@@ -1,7 +1,7 @@
 /* UMAP (McInnes et al. 2018) in two dimensions. One thread moves the points in a fixed order, so a seed gives
  * the same map on any number of threads. */
-#ifndef SES_ANALYSIS_UMAP_H
-#define SES_ANALYSIS_UMAP_H
+#ifndef SES_MATH_UMAP_H
+#define SES_MATH_UMAP_H
 
 #include "neighbours.h"
 

@@ -3,8 +3,8 @@
  *     CKA(X, Y) = ||X'Y||^2 / (||X'X|| ||Y'Y||)
  * debiased: with the unbiased estimators of the three terms (Szekely and Rizzo), which do not grow with the
  * width; the result may be below 0. */
-#ifndef SES_ANALYSIS_CKA_H
-#define SES_ANALYSIS_CKA_H
+#ifndef SES_MATH_CKA_H
+#define SES_MATH_CKA_H
 
 #include "base/thread_pool.h"
 

@@ -1,10 +1,10 @@
 /* Exact nearest neighbours by brute force: matrix products select candidates, whose distances are then
  * computed in double. Neighbours whose squared distances differ by less than the rounding of an f32 product
  * (about 1e-7 of the squared length of a vector) may be in either order beyond the 16 extra candidates. */
-#ifndef SES_ANALYSIS_NEIGHBOURS_H
-#define SES_ANALYSIS_NEIGHBOURS_H
+#ifndef SES_MATH_NEIGHBOURS_H
+#define SES_MATH_NEIGHBOURS_H
 
-#include "math_exec.h"
+#include "math/math_exec.h"
 
 typedef struct ses_neighbours {
     int64_t rows, k;

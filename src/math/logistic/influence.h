@@ -1,7 +1,7 @@
 /* Influence functions (Koh and Liang 2017) of a logistic regression: by how much the loss of one example
  * would rise if a training example were left out, to first order. Plain functions; safe in all threads. */
-#ifndef SES_ANALYSIS_INFLUENCE_H
-#define SES_ANALYSIS_INFLUENCE_H
+#ifndef SES_MATH_INFLUENCE_H
+#define SES_MATH_INFLUENCE_H
 
 #include "sesame/logreg.h"
 

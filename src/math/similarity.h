@@ -1,7 +1,7 @@
 /* Similarities of vectors, in double (Ethayarajh 2019). Rows are [.., width] floats; a row of zeros has
  * cosine 0 with every other. Functions only read their arguments; thread-safe. */
-#ifndef SES_ANALYSIS_SIMILARITY_H
-#define SES_ANALYSIS_SIMILARITY_H
+#ifndef SES_MATH_SIMILARITY_H
+#define SES_MATH_SIMILARITY_H
 
 #include "sesame/err.h"
 

@@ -3,8 +3,8 @@
  * digamma for y = x + 6 and Q(x) = x (x + 1) ... (x + 5):
  *     digamma(x) = ln y - rest(x),   rest(x) = 1 / (2 y) + sum of B_2n / (2 n y^2n) + Q'(x) / Q(x)
  * so exp(digamma(x)) = y exp(-rest(x)) needs no logarithm. Relative error below 1e-13. */
-#ifndef SES_VECTORS_TOPIC_MATH_H
-#define SES_VECTORS_TOPIC_MATH_H
+#ifndef SES_MATH_GAMMA_H
+#define SES_MATH_GAMMA_H
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Minimum spanning tree of a complete graph. A plain function; safe in all threads. */
-#ifndef SES_ANALYSIS_MST_H
-#define SES_ANALYSIS_MST_H
+#ifndef SES_MATH_MST_H
+#define SES_MATH_MST_H
 
 #include "sesame/types.h"
 

@@ -1,6 +1,6 @@
 /* Singular value decomposition, in double. */
-#ifndef SES_METRIC_SVD_H
-#define SES_METRIC_SVD_H
+#ifndef SES_MATH_SVD_H
+#define SES_MATH_SVD_H
 
 #include "kernel/kernel.h"
 

@@ -1,6 +1,6 @@
 /* Parts of logistic regression: the problem that L-BFGS minimizes, and its evaluation on a device. */
-#ifndef SES_METRIC_LOGREG_IMPL_H
-#define SES_METRIC_LOGREG_IMPL_H
+#ifndef SES_MATH_LOGREG_IMPL_H
+#define SES_MATH_LOGREG_IMPL_H
 
 #include "sesame/device.h"
 #include "sesame/logreg.h"

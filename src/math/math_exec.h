@@ -1,7 +1,7 @@
 /* Kernels and threads of a CPU for the computations of this folder. A result does not depend on the number of
  * threads. */
-#ifndef SES_ANALYSIS_MATH_EXEC_H
-#define SES_ANALYSIS_MATH_EXEC_H
+#ifndef SES_MATH_MATH_EXEC_H
+#define SES_MATH_MATH_EXEC_H
 
 #include "kernel/kernel.h"
 

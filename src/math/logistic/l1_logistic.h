@@ -3,8 +3,8 @@
  * depend on the number of threads.
  *
  * Threads: a call uses the threads of the pool; inputs are only read. */
-#ifndef SES_ANALYSIS_L1_LOGISTIC_H
-#define SES_ANALYSIS_L1_LOGISTIC_H
+#ifndef SES_MATH_L1_LOGISTIC_H
+#define SES_MATH_L1_LOGISTIC_H
 
 #include "base/thread_pool.h"
 

@@ -1,7 +1,7 @@
 /* L-BFGS: minimizes a smooth function (Nocedal 1980), with a line search for the weak Wolfe conditions.
  * No state outlives the call; any thread may call. */
-#ifndef SES_METRIC_LBFGS_H
-#define SES_METRIC_LBFGS_H
+#ifndef SES_MATH_LBFGS_H
+#define SES_MATH_LBFGS_H
 
 #include "sesame/err.h"
 
