@@ -2,10 +2,10 @@
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/alloc.h"
 #include "base/dir.h"
-#include "base/energy/energy_meter.h"
-#include "base/energy/nvml_energy.h"
 #include "base/file.h"
 #include "check.h"
+#include "train/energy/energy_meter.h"
+#include "train/energy/nvml_energy.h"
 
 #include <math.h>
 #include <stdlib.h>

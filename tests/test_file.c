@@ -2,11 +2,11 @@
 #include "base/alloc.h"
 #include "base/dir.h"
 #include "base/file.h"
-#include "base/model_files/file_kind.h"
 #include "base/str.h"
 #include "base/strmap.h"
 #include "base/unicode/utf8.h"
 #include "check.h"
+#include "folder/file_kind.h"
 
 #include <dirent.h>
 #include <limits.h>

@@ -2,8 +2,8 @@
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/tf_folder.h"
 #include "check.h"
+#include "folder/tf_folder.h"
 #include "io/tf/tf_read.h"
 #include "model/model_desc.h"
 #include "sesame/device.h"

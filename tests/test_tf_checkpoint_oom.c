@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/tf_folder.h"
+#include "folder/tf_folder.h"
 #include "io/tf/tf_read.h"
 #include "sesame/model.h"
 #include "text/legacy/legacy_files.h"

@@ -2,9 +2,8 @@
 #include "completion_words.h"
 
 #include "base/alloc.h"
-#include "base/elmo/elmo_folder.h"
 #include "base/file.h"
-#include "base/tf_folder.h"
+#include "folder/model_folder.h"
 #include "hub/hub_env.h"
 #include "hub/hub_scan.h"
 #include "model/bundled_models.h"
@@ -24,14 +23,8 @@ typedef struct model_folder {
 
 static bool is_model(const char *root, const char *name)
 {
-    char *dir = ses_path_join(root, name, NULL),
-         *config = dir ? ses_path_join(dir, "config.json", NULL) : NULL,
-         *adapter = dir ? ses_path_join(dir, "adapter_config.json", NULL) : NULL;
-    bool yes = config && adapter &&
-               (ses_path_exists(config) || ses_path_exists(adapter) || ses_tf_folder_is(dir) ||
-                ses_elmo_folder_is(dir));
-    ses_free(adapter);
-    ses_free(config);
+    char *dir = ses_path_join(root, name, NULL);
+    bool yes = dir && (ses_model_folder_is(dir) || ses_adapter_folder_is(dir));
     ses_free(dir);
     return yes;
 }

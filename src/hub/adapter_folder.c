@@ -2,23 +2,12 @@
 #include "adapter_folder.h"
 
 #include "base/alloc.h"
-#include "base/elmo/elmo_folder.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "base/tf_folder.h"
+#include "folder/model_folder.h"
 #include "hub_cache.h"
 
-#include <stdio.h>
 #include <string.h>
-
-static bool has_file(const char *dir, const char *name)
-{
-    char path[4096]; /* on the stack: a failed allocation must not look like a missing file */
-    int n = snprintf(path, sizeof path, "%s/%s", dir, name);
-    return n > 0 && (size_t)n < sizeof path && ses_path_exists(path);
-}
-
-bool ses_adapter_folder_is(const char *dir) { return has_file(dir, SES_ADAPTER_CONFIG); }
 
 /* revision: NULL: main. */
 static char *find_in_cache(const char *dir, const char *named, const char *revision, ses_err *e)
@@ -32,19 +21,14 @@ static char *find_in_cache(const char *dir, const char *named, const char *revis
     return found;
 }
 
-static bool is_model(const char *dir)
-{
-    return has_file(dir, "config.json") || ses_tf_folder_is(dir) || ses_elmo_folder_is(dir);
-}
-
 /* Resolves base_model_name_or_path: first relative to the adapter's folder, so that both folders can be moved
  * together, then as given, then in the Hugging Face cache. */
 static char *find_base(const char *dir, const char *named, const char *revision, ses_err *e)
 {
     char *beside = *named == '/' ? NULL : ses_path_join(dir, named, e);
-    if (beside && is_model(beside)) return beside;
+    if (beside && ses_model_folder_is(beside)) return beside;
     ses_free(beside);
-    if (is_model(named)) return ses_strdup(named, e);
+    if (ses_model_folder_is(named)) return ses_strdup(named, e);
     if (ses_hub_name_is(named) || ses_hub_is_cached(named)) return find_in_cache(dir, named, revision, e);
     ses_fail(e, SES_EIO,
              "%s: \"base_model_name_or_path\" is \"%s\", which is not a folder with a model: open the base "

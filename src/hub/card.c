@@ -1,9 +1,9 @@
 /* Reads model cards. */
 #include "card.h"
 
-#include "adapter_folder.h"
 #include "base/alloc.h"
 #include "base/file.h"
+#include "folder/model_folder.h"
 #include "front_matter.h"
 
 #include <stdio.h>
@@ -107,14 +107,6 @@ static const struct {
     { "features", { "feature-extraction" } },
 };
 
-static bool has_file(const char *dir, const char *name)
-{
-    char *path = ses_path_join(dir, name, NULL);
-    bool found = path && ses_path_exists(path);
-    ses_free(path);
-    return found;
-}
-
 static const char *task_of_config(const char *dir)
 {
     const char *task = NULL;
@@ -133,7 +125,7 @@ const char *ses_card_task(const ses_card *c, const char *dir)
 {
     const char *tag = ses_card_field(c, "pipeline_tag");
     if (tag) return tag;
-    if (has_file(dir, "modules.json")) return "sentence-similarity";
+    if (ses_folder_has(dir, "modules.json")) return "sentence-similarity";
     return task_of_config(dir);
 }
 

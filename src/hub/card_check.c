@@ -1,6 +1,6 @@
 /* Checks the fields of a model card by the rules of the hub. */
-#include "adapter_folder.h"
 #include "card.h"
+#include "folder/model_folder.h"
 
 #include <stdarg.h>
 #include <stdio.h>

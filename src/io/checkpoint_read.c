@@ -3,11 +3,11 @@
 #include "safetensors_impl.h"
 
 #include "base/alloc.h"
-#include "base/elmo/elmo_folder.h"
-#include "base/model_files/file_kind.h"
 #include "base/str.h"
-#include "base/tf_folder.h"
 #include "elmo_read.h"
+#include "folder/elmo_folder.h"
+#include "folder/file_kind.h"
+#include "folder/tf_folder.h"
 #include "io/tf/tf_read.h"
 #include "sesame/json.h"
 

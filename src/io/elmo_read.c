@@ -11,10 +11,10 @@
 #include "elmo_read.h"
 
 #include "base/alloc.h"
-#include "base/elmo/elmo_folder.h"
 #include "base/elmo/word_chars.h"
 #include "base/json/json_helpers.h"
 #include "base/str.h"
+#include "folder/elmo_folder.h"
 
 #include <inttypes.h>
 #include <stdio.h>

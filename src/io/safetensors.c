@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/bytes.h"
-#include "base/model_files/file_kind.h"
 #include "base/str.h"
+#include "folder/file_kind.h"
 #include "sesame/json.h"
 #include "sesame/tensor.h"
 

@@ -7,8 +7,8 @@
  * in place; others are copied. */
 #include "base/alloc.h"
 #include "base/bytes.h"
-#include "base/model_files/file_kind.h"
 #include "base/str.h"
+#include "folder/file_kind.h"
 #include "pickle.h"
 #include "safetensors_impl.h"
 #include "sesame/tensor.h"

@@ -5,11 +5,10 @@
 #include "bundled_models.h"
 
 #include "base/alloc.h"
-#include "base/elmo/elmo_folder.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "base/suggest.h"
-#include "base/tf_folder.h"
+#include "folder/model_folder.h"
 #include "hub/hub_cache.h"
 #include "tensor/configured.h"
 
@@ -107,11 +106,8 @@ bool ses_bundled_find_dirs(ses_bundled_dirs *d, const char *search_path, ses_err
 static char *find_in(const ses_bundled_dirs *d, const char *name, ses_err *e)
 {
     for (size_t i = 0; i < d->n; i++) {
-        char *dir = ses_path_join(d->dir[i], name, e),
-             *config = dir ? ses_path_join(dir, "config.json", e) : NULL;
-        bool found = config && (ses_path_exists(config) || ses_tf_folder_is(dir) || ses_elmo_folder_is(dir));
-        ses_free(config);
-        if (found || !dir) return dir;
+        char *dir = ses_path_join(d->dir[i], name, e);
+        if (!dir || ses_model_folder_is(dir)) return dir;
         ses_free(dir);
     }
     return NULL;

@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
-#include "base/model_files/file_kind.h"
+#include "folder/file_kind.h"
 #include "hub/hub_cache.h"
 #include "text/legacy/legacy_files.h"
 #include "tokenizer_files.h"

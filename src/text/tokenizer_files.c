@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "folder/model_folder.h"
 #include "hub/adapter_folder.h"
 
 #include <string.h>

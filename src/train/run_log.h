@@ -11,11 +11,11 @@
 #ifndef SES_TRAIN_RUN_LOG_H
 #define SES_TRAIN_RUN_LOG_H
 
-#include "base/energy/energy_meter.h"
 #include "base/str.h"
 #include "io/event_file.h"
 #include "sesame/json.h"
 #include "sesame/training.h"
+#include "train/energy/energy_meter.h"
 
 #include <stdio.h>
 

@@ -3,9 +3,9 @@
 #ifndef SES_TRAIN_TRAIN_OPTIONS_H
 #define SES_TRAIN_TRAIN_OPTIONS_H
 
-#include "base/energy/energy_options.h"
 #include "sesame/json.h"
 #include "sesame/training.h"
+#include "train/energy/energy_options.h"
 
 typedef struct ses_train_args {
     ses_training_options run;

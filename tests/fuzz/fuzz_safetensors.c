@@ -1,6 +1,6 @@
 /* safetensors: the input as a file; and as a header up to the first NUL, followed by data, with the correct
  * length, so that mutated headers pass the length check. Also the kind of the file. */
-#include "base/model_files/file_kind.h"
+#include "folder/file_kind.h"
 #include "fuzz.h"
 #include "io/safetensors_impl.h"
 #include "sesame/tensor.h"

@@ -1,12 +1,12 @@
 /* compare: shows training runs side by side. */
 #include "base/alloc.h"
-#include "base/energy/energy_meter.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/inspect/run_record.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/sparkline.h"
 #include "cli/ui/text_table.h"
+#include "train/energy/energy_meter.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* curve: scores of methods by the number of training examples. Options and help. */
-#include "base/energy/energy_options.h"
 #include "cli/curve/curve.h"
 #include "cli/run_options.h"
+#include "train/energy/energy_options.h"
 
 static const ses_opt opt[] = {
     SES_OPT_TASK(ses_curve_args, data, true),

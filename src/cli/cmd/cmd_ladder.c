@@ -1,7 +1,7 @@
 /* ladder: methods of classification on one data set. Options and help. */
-#include "base/energy/energy_options.h"
 #include "cli/ladder/ladder.h"
 #include "cli/run_options.h"
+#include "train/energy/energy_options.h"
 
 static const ses_opt opt[] = {
     SES_OPT_TEXT(

@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "base/tf_folder.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "cli/ui/show_values.h"

@@ -5,7 +5,7 @@
 #include "base/json/json_helpers.h"
 #include "cli/ui/show_values.h"
 #include "convert_model.h"
-#include "hub/adapter_folder.h"
+#include "folder/model_folder.h"
 #include "sesame/model.h"
 #include "sesame/safetensors.h"
 #include "text/tokenizer_files.h"

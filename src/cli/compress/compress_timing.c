@@ -3,9 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/energy/energy_meter.h"
 #include "data/examples_impl.h"
 #include "data/examples_sample.h"
+#include "train/energy/energy_meter.h"
 #include "tune/finetune_data.h"
 
 #include <math.h>

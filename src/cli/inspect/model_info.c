@@ -3,10 +3,10 @@
 #include "model_info.h"
 
 #include "base/alloc.h"
-#include "base/elmo/elmo_folder.h"
 #include "base/file.h"
-#include "base/model_files/file_kind.h"
 #include "base/thread_pool.h"
+#include "folder/elmo_folder.h"
+#include "folder/file_kind.h"
 #include "kernel/kernel.h"
 #include "model/model_desc.h"
 #include "model/sentence_impl.h"

@@ -3,12 +3,12 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "base/energy/energy_meter.h"
 #include "base/file.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/sparkline.h"
 #include "hub/hub_name.h"
 #include "next_commands.h"
+#include "train/energy/energy_meter.h"
 
 #include <inttypes.h>
 #include <math.h>

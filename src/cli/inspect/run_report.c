@@ -2,11 +2,11 @@
 #include "run_report.h"
 
 #include "base/alloc.h"
-#include "base/energy/energy_meter.h"
 #include "base/file.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/sparkline.h"
 #include "run_figures.h"
+#include "train/energy/energy_meter.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,11 +7,11 @@
 #define SES_CLI_LADDER_H
 
 #include "base/dir.h"
-#include "base/energy/energy_meter.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "data/row_overlap.h"
 #include "sesame/finetune.h"
+#include "train/energy/energy_meter.h"
 #include "tune/finetune_options.h"
 
 typedef struct ses_ladder_args {

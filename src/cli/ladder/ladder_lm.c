@@ -4,9 +4,9 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/dir.h"
-#include "base/energy/energy_meter.h"
 #include "base/file.h"
 #include "sesame/tokenizer.h"
+#include "train/energy/energy_meter.h"
 
 #include <stdlib.h>
 

@@ -3,11 +3,11 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/energy/energy_meter.h"
 #include "base/file.h"
 #include "base/number_text.h"
 #include "cli/train/train_monitor.h"
 #include "sesame/vectors.h"
+#include "train/energy/energy_meter.h"
 #include "vectors/train/vector_trainer.h"
 #include "vectors/word_split.h"
 

@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/energy/energy_meter.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "cli/train/train_monitor.h"
@@ -11,6 +10,7 @@
 #include "sesame/logreg.h"
 #include "sesame/metric.h"
 #include "sesame/pipeline.h"
+#include "train/energy/energy_meter.h"
 
 #include <string.h>
 

@@ -8,9 +8,9 @@
 #ifndef SES_CLI_TRAIN_MONITOR_H
 #define SES_CLI_TRAIN_MONITOR_H
 
-#include "base/energy/energy_options.h"
 #include "cli/ui/sparkline.h"
 #include "sesame/training.h"
+#include "train/energy/energy_options.h"
 
 /* A run that stops at an evaluation and continues later, as in a search. */
 typedef struct ses_train_budget {

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/str.h"
-#include "base/tf_folder.h"
+#include "folder/tf_folder.h"
 #include "tf_family.h"
 #include "tf_read.h"
 

@@ -3,12 +3,13 @@
 #include "adapter_impl.h"
 
 #include "base/alloc.h"
-#include "base/elmo/elmo_folder.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
-#include "base/model_files/file_kind.h"
 #include "base/str.h"
-#include "base/tf_folder.h"
+#include "folder/elmo_folder.h"
+#include "folder/file_kind.h"
+#include "folder/tf_folder.h"
+#include "hub/adapter_folder.h"
 #include "hub/hub_cache.h"
 #include "hub/hub_name.h"
 #include "io/elmo_read.h"
@@ -19,13 +20,6 @@
 #include <string.h>
 
 enum { CONFIG_MAX = 16 << 20 };
-
-static bool has_file(const char *dir, const char *name)
-{
-    char path[4096]; /* on the stack: a failed allocation must not look like a missing file */
-    int n = snprintf(path, sizeof path, "%s/%s", dir, name);
-    return n > 0 && (size_t)n < sizeof path && ses_path_exists(path);
-}
 
 static ses_json_doc *load(const char *dir, const char *name, ses_err *e)
 {
@@ -164,7 +158,8 @@ static ses_json_doc *load_folder_config(const char *dir, const char *class, ses_
 {
     char index[4096];
     if (ses_elmo_folder_is(dir)) return ses_elmo_config_open(dir, e);
-    if (!has_file(dir, "config.json") && ses_tf_folder_is(dir)) return ses_tf_config_open(dir, class, e);
+    if (!ses_folder_has(dir, "config.json") && ses_tf_folder_is(dir))
+        return ses_tf_config_open(dir, class, e);
     int n = snprintf(index, sizeof index, "%s.index", dir);
     if (n > 0 && (size_t)n < sizeof index && !ses_path_exists(dir) && ses_path_exists(index)) {
         ses_fail(e, SES_EARG, "%s: the prefix of a TensorFlow checkpoint; name its folder instead", dir);
@@ -186,13 +181,14 @@ static ses_json_doc *load_config(const char *dir, const char *class, ses_err *e)
 
 ses_json_doc *ses_model_config_open_as(const char *dir, const char *base, const char *class_name, ses_err *e)
 {
-    if (has_file(dir, "config.json") || !ses_model_is_adapter(dir)) return load_config(dir, class_name, e);
+    if (ses_folder_has(dir, "config.json") || !ses_model_is_adapter(dir))
+        return load_config(dir, class_name, e);
     ses_json_doc *adapter = load(dir, SES_ADAPTER_CONFIG, e), *d = NULL, *config = NULL;
     char *from = adapter ? base_of(ses_json_root(adapter), dir, base, e) : NULL;
     config = from ? load_config(from, class_name, e) : NULL;
     ses_json_doc *head =
-        config && has_file(dir, "head_config.json") ? load(dir, "head_config.json", e) : NULL;
-    bool readable = head || (config && !has_file(dir, "head_config.json"));
+        config && ses_folder_has(dir, "head_config.json") ? load(dir, "head_config.json", e) : NULL;
+    bool readable = head || (config && !ses_folder_has(dir, "head_config.json"));
     if (readable)
         d = derive(dir, ses_json_root(adapter), head ? ses_json_root(head) : NULL, ses_json_root(config), e);
     ses_json_free(head);

@@ -5,7 +5,7 @@
 #ifndef SES_MODEL_ADAPTER_H
 #define SES_MODEL_ADAPTER_H
 
-#include "hub/adapter_folder.h"
+#include "folder/model_folder.h"
 #include "model/model_desc.h"
 
 #define SES_ADAPTER_FILE "adapter_model.safetensors"

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
+#include "folder/model_folder.h"
 #include "text/tokenizer_files.h"
 
 #include <stdio.h>
@@ -16,20 +17,13 @@ enum { MAX_SMALL = 64 << 20, MAX_FILE = 512 << 20 };
 
 /* ---- files ---- */
 
-static bool exists(const ses_legacy_converter *o, const char *name)
-{
-    char path[4096]; /* longer paths cannot be opened */
-    int n = snprintf(path, sizeof path, "%s/%s", o->dir, name);
-    return n > 0 && (size_t)n < sizeof path && ses_path_exists(path);
-}
-
 /* The name under which the folder has a file; NULL: it has none. */
 static const char *name_in_folder(const ses_legacy_converter *o, const char *name)
 {
     const char *other;
-    if (exists(o, name)) return name;
+    if (ses_folder_has(o->dir, name)) return name;
     for (size_t i = 0; (other = ses_tokenizer_other_name(name, i)); i++)
-        if (exists(o, other)) return other;
+        if (ses_folder_has(o->dir, other)) return other;
     return NULL;
 }
 

@@ -2,9 +2,9 @@
 #include "legacy_files.h"
 
 #include "base/alloc.h"
-#include "base/elmo/elmo_folder.h"
 #include "base/file.h"
-#include "base/tf_folder.h"
+#include "folder/elmo_folder.h"
+#include "folder/tf_folder.h"
 #include "legacy.h"
 #include "text/spm/spm_to_json.h"
 #include "text/tokenizer_files.h"

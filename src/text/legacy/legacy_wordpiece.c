@@ -3,8 +3,8 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/strmap.h"
-#include "base/tf_folder.h"
 #include "base/unicode/utf8.h"
+#include "folder/tf_folder.h"
 #include "legacy.h"
 #include "legacy_variants.h"
 

@@ -1,7 +1,7 @@
 /* Folders with ELMo's original files: one *options.json and one *.hdf5. Weights, configs and tokenizers are
  * found through these functions. */
-#ifndef SES_BASE_ELMO_FOLDER_H
-#define SES_BASE_ELMO_FOLDER_H
+#ifndef SES_FOLDER_ELMO_FOLDER_H
+#define SES_FOLDER_ELMO_FOLDER_H
 
 #include "sesame/err.h"
 

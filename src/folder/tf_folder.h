@@ -1,8 +1,8 @@
 /* Folders with a TensorFlow checkpoint: PREFIX.index and PREFIX.data-00000-of-00001 and so on, beside
  * bert_config.json, vocab.txt or other files of google-research's archives. Weights, configs and
  * tokenizers are found through these functions. */
-#ifndef SES_BASE_TF_FOLDER_H
-#define SES_BASE_TF_FOLDER_H
+#ifndef SES_FOLDER_TF_FOLDER_H
+#define SES_FOLDER_TF_FOLDER_H
 
 #include "sesame/err.h"
 

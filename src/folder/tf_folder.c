@@ -2,9 +2,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tf_folder.h"
 
-#include "alloc.h"
-#include "file.h"
-#include "str.h"
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
 
 #include <stdio.h>
 #include <stdlib.h>

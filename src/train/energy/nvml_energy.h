@@ -1,7 +1,7 @@
 /* The energy counter of an NVIDIA GPU, read through NVML, which is loaded at run time and released again: no
  * state is kept. Safe in all threads. */
-#ifndef SES_BASE_NVML_ENERGY_H
-#define SES_BASE_NVML_ENERGY_H
+#ifndef SES_TRAIN_NVML_ENERGY_H
+#define SES_TRAIN_NVML_ENERGY_H
 
 #include "sesame/err.h"
 

@@ -4,8 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/energy/nvml_energy.h"
 #include "base/file.h"
+#include "nvml_energy.h"
 
 #include <errno.h>
 #include <math.h>

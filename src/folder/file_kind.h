@@ -1,7 +1,7 @@
 /* The format of a file by its first bytes, for errors about files that cannot be opened as models.
  * No state. */
-#ifndef SES_BASE_FILE_KIND_H
-#define SES_BASE_FILE_KIND_H
+#ifndef SES_FOLDER_FILE_KIND_H
+#define SES_FOLDER_FILE_KIND_H
 
 #include "sesame/err.h"
 

@@ -7,8 +7,8 @@
  * without cooling and other overhead of a computing center. GPU: measured by NVML (base/nvml_energy.h): its
  * counter, or samples of its power; else not included, with the reason in `source`. CO2 = energy * grams per
  * kWh. Values only: nothing to free. A meter belongs to one thread. */
-#ifndef SES_BASE_ENERGY_METER_H
-#define SES_BASE_ENERGY_METER_H
+#ifndef SES_TRAIN_ENERGY_METER_H
+#define SES_TRAIN_ENERGY_METER_H
 
 #include "sesame/json.h"
 
