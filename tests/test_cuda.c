@@ -698,6 +698,93 @@ static void test_relative(void)
             for (int is_bf16 = 0; is_bf16 < 2; is_bf16++) relative(&batches[b], &cases[i], is_bf16);
 }
 
+/* bf16 attention that is given the terms of its bias, beside attention with the bias. */
+static void attend_terms(const batch *in, const relative_case *c, const relative_case *second)
+{
+    int64_t H = in->heads, C = H * c->dim, pairs = 0, longest_q, longest_k;
+    const int32_t *len_k = in->len_k[0] ? in->len_k : in->len_q;
+    for (int64_t i = 0; i < in->seqs; i++) pairs += in->len_q[i] * len_k[i];
+    mirrored cu_q = offsets(in->len_q, in->seqs, &longest_q), cu_k = offsets(len_k, in->seqs, &longest_k);
+    int64_t T = host_ids(cu_q)[in->seqs], S = host_ids(cu_k)[in->seqs], n = 2 * longest_k - 1;
+    int32_t *row = ses_alloc((size_t)n * 4, NULL), *pos = ses_alloc((size_t)T * 4, NULL),
+            *label = ses_alloc((size_t)S * 4, NULL);
+    for (int64_t i = 0; i < n; i++) row[i] = (int32_t)(i / 2);
+    for (int64_t s = 0; s < in->seqs; s++)
+        for (int32_t i = 0; i < in->len_q[s]; i++) pos[host_ids(cu_q)[s] + i] = i * 7 % len_k[s];
+    for (int64_t i = 0; i < S; i++) label[i] = (int32_t)(i / 5 % 3);
+    mirrored dist = ints(n, row), at = ints(T, pos), labels = ints(S, label);
+    mirrored q = halves(T * C, 1), k = halves(S * C, 1), v = halves(S * C, 1), out = halves(T * C, NAN),
+             x = halves(T * C, 0.5), r[2] = { halves(n * C, 0.5), halves(n * C, 0.5) },
+             mask = floats(pairs, 1), bias = halves(pairs * H, 0);
+    ses_score_terms host = { .pairs = pairs }, there = { .pairs = pairs };
+    const relative_case *term[] = { c, second };
+    for (int i = 0; i < 2 && term[i]; i++) {
+        const relative_case *o = term[i];
+        ses_relative a = { .seqs = in->seqs,
+                           .heads = H,
+                           .dim = c->dim,
+                           .max_seqlen_k = longest_k,
+                           .x_row = C,
+                           .x_head = c->dim,
+                           .x_is_key = o->by_key,
+                           .rows = o->by_label ? 2 : n,
+                           .scale = 0.2f };
+        a.reversed_from = o->reversed_from ? o->reversed_from : a.seqs;
+        ses_relative b = a;
+        a.cu_seqlens_q = host_ids(cu_q), a.cu_seqlens_k = host_ids(cu_k), a.r = r[i].host;
+        b.cu_seqlens_q = gpu_ids(cu_q), b.cu_seqlens_k = gpu_ids(cu_k), b.r = r[i].gpu;
+        a.x = o->by_key ? k.host : x.host, b.x = o->by_key ? k.gpu : x.gpu;
+        if (o->by_label)
+            a.label = host_ids(labels), b.label = gpu_ids(labels);
+        else
+            a.dist_to_row = host_ids(dist), b.dist_to_row = gpu_ids(dist);
+        if (o->at_positions) a.q_pos = host_ids(at), b.q_pos = gpu_ids(at);
+        if (o->has_mask) a.mask = mask.host, b.mask = mask.gpu;
+        host.term[host.n++] = a, there.term[there.n++] = b;
+    }
+    for (int i = 0; i < host.n; i++)
+        cpu->k.relative(&cpu->exec, &host.term[i], (ses_dst){ bias.host, i > 0 });
+    ses_attn a = { .seqs = in->seqs,
+                   .heads = H,
+                   .dim = c->dim,
+                   .max_seqlen_q = longest_q,
+                   .max_seqlen_k = longest_k,
+                   .scale = 0.125f };
+    a.q_row = a.k_row = a.v_row = a.out_row = C;
+    ses_attn b = a;
+    a.cu_seqlens_q = host_ids(cu_q), a.cu_seqlens_k = host_ids(cu_k), b.cu_seqlens_q = gpu_ids(cu_q),
+    b.cu_seqlens_k = gpu_ids(cu_k);
+    a.q = q.host, a.k = k.host, a.v = v.host, a.out = out.host, a.bias = bias.host;
+    b.q = q.gpu, b.k = k.gpu, b.v = v.gpu, b.out = out.gpu, b.terms = &there;
+    wait_for(gpu);
+    cpu->k.attention(&cpu->exec, &a);
+    gpu16->k.attention(&gpu16->exec, &b);
+    wait_for(gpu16);
+    check_close("attention with terms", out, 1e-2);
+    mirrored all[] = { cu_q, cu_k, dist, at, labels, q, k, v, out, x, r[0], r[1], mask, bias };
+    for (size_t i = 0; i < SES_LEN(all); i++) drop(all[i]);
+    ses_free(row), ses_free(pos), ses_free(label);
+}
+
+static void test_attention_terms(void)
+{
+    static const batch batches[] = { { 7, 3, { 1, 130, 0, 69, 257, 64, 63 } },
+                                     { 4, 2, { 5, 64, 1, 100 }, { 70, 65, 3, 260 } },
+                                     { 11, 1, { 3, 2, 1, 4, 5, 6, 7, 8, 9, 65, 10 } } };
+    static const relative_case query = { 64 }, key = { 64, .by_key = true }, label = { 64, .by_label = true },
+                               turned = { 40, .reversed_from = 2, .has_mask = true },
+                               small = { 40, .by_key = true }, wide = { 80 },
+                               placed = { 64, .at_positions = true, .has_mask = true };
+    static const struct {
+        const relative_case *first, *second;
+    } cases[] = { { &query, NULL },   { &key, NULL },      { &query, &key },
+                  { &query, &label }, { &label, NULL },    { &turned, &small },
+                  { &wide, NULL },    { &placed, &label }, { &turned, NULL } };
+    for (size_t b = 0; b < SES_LEN(batches); b++)
+        for (size_t i = 0; i < SES_LEN(cases); i++)
+            attend_terms(&batches[b], cases[i].first, cases[i].second);
+}
+
 /* The same call gives the same bits. */
 static void test_repeat(void)
 {
@@ -811,6 +898,7 @@ int main(void)
         test_attention_tiles();
         test_attention_large();
         test_relative();
+        test_attention_terms();
         test_repeat();
         test_autotune();
         test_replay(gpu);

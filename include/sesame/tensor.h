@@ -11,9 +11,10 @@ SES_BEGIN_DECLS
 
 typedef struct ses_pack ses_pack;
 typedef struct ses_i8_rows ses_i8_rows;
+typedef struct ses_score_terms ses_score_terms;
 
 typedef struct ses_tensor {
-    union { /* device memory; NULL if only i8_rows is set */
+    union { /* device memory; NULL if only i8_rows or terms is set */
         ses_real *f;
         int32_t *i;
         void *data;
@@ -30,6 +31,7 @@ typedef struct ses_tensor {
     int64_t capacity; /* elements of its buffers, zeros past the last one; 0: as many as the tensor has */
     ses_pack *pack;   /* packed copy of a constant weight; NULL: none */
     const ses_i8_rows *i8_rows; /* NULL, or quantized rows, which only products with int8 weights read */
+    const ses_score_terms *terms; /* NULL, or terms of scores, which only attention reads */
     /* A weight: products round it and their other operand as int8 products do, and gradients pass unchanged
      * (quantization-aware training). */
     bool rounds_i8;

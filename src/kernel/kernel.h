@@ -136,6 +136,35 @@ ses_gemm ses_gemm_tn(ses_real *c, const ses_real *a, const ses_real *b, int64_t 
 /* gemm_batch on a CPU: one product after another. */
 void ses_gemm_one_by_one(ses_exec *x, const ses_gemm_batch *b, void (*gemm)(ses_exec *x, const ses_gemm *g));
 
+/* Scores by relative position or by segment. For query i and key j of a sequence, in each head:
+ *     y[i][j] = scale x . r[row(i, j)] + mask[i][j]      x: the head's columns of the query, or of the key
+ * in the layout of ses_attn.bias. pos(i), the position of query i among the keys, is q_pos[i]; q_pos NULL:
+ * the queries are the last tokens. row(i, j) = dist_to_row[j - pos(i) + max_seqlen_k - 1]; dist_to_row NULL:
+ * 0 if both tokens have the same segment label, otherwise 1. */
+typedef struct ses_relative {
+    int64_t seqs, heads, dim, max_seqlen_k;
+    const int32_t *cu_seqlens_q, *cu_seqlens_k;
+    const int32_t *q_pos;       /* [queries] or NULL */
+    const int32_t *dist_to_row; /* [2 max_seqlen_k - 1] or NULL */
+    const int32_t *label;       /* [keys]: segment of each key, if dist_to_row is NULL */
+    int64_t reversed_from;      /* sequences from this one on have negated distances */
+    const ses_real *x;          /* row t of head h is at x[t * x_row + h * x_head] */
+    int64_t x_row, x_head;
+    bool x_is_key;     /* x are the keys; otherwise the queries */
+    const ses_real *r; /* [rows][heads * dim] */
+    int64_t rows;
+    /* NULL, or for one sequence after another [len_q][len_k], shared by all heads */
+    const ses_real *mask;
+    ses_real scale;
+} ses_relative;
+
+/* Scores that exist as their terms only: attention adds them up. */
+struct ses_score_terms {
+    ses_relative term[2]; /* the mask is the first one's */
+    int n;
+    int64_t pairs; /* sum over sequences of queries times keys */
+};
+
 /* Attention over unpadded sequences. Row t of head h is at x[t * x_row + h * x_head], for x in q, k, v.
  *     out = dropout(softmax(scale q k' + rel_bias + bias, masked)) v
  * Sequence s has the queries cu_seqlens_q[s] .. cu_seqlens_q[s+1]-1 and the keys cu_seqlens_k[s] ..
@@ -167,6 +196,7 @@ typedef struct ses_attn {
     /* NULL, or [2 max_seqlen_k - 1][heads]: row r + max_seqlen_k - 1 is added to the scores at distance r. */
     const ses_real *rel_bias;
     const ses_real *bias; /* NULL, or in the layout of probs: added to the scores */
+    const ses_score_terms *terms; /* NULL, or the terms of bias, which is NULL; bf16 on GPUs only */
     double dropout;       /* dropout rate of the probabilities; 0: no dropout */
     ses_rng_key rng_key;  /* random numbers of dropout, indexed by ses_attn_draw_index */
 } ses_attn;
@@ -181,28 +211,6 @@ typedef struct ses_attn_grad {
      * precision if scores are in the thousands. Reference kernel only; GPUs use ses_attn.lse_lo. */
     const ses_real *probs;
 } ses_attn_grad;
-
-/* Scores by relative position or by segment. For query i and key j of a sequence, in each head:
- *     y[i][j] = scale x . r[row(i, j)] + mask[i][j]      x: the head's columns of the query, or of the key
- * in the layout of ses_attn.bias. pos(i), the position of query i among the keys, is q_pos[i]; q_pos NULL:
- * the queries are the last tokens. row(i, j) = dist_to_row[j - pos(i) + max_seqlen_k - 1]; dist_to_row NULL:
- * 0 if both tokens have the same segment label, otherwise 1. */
-typedef struct ses_relative {
-    int64_t seqs, heads, dim, max_seqlen_k;
-    const int32_t *cu_seqlens_q, *cu_seqlens_k;
-    const int32_t *q_pos;       /* [queries] or NULL */
-    const int32_t *dist_to_row; /* [2 max_seqlen_k - 1] or NULL */
-    const int32_t *label;       /* [keys]: segment of each key, if dist_to_row is NULL */
-    int64_t reversed_from;      /* sequences from this one on have negated distances */
-    const ses_real *x;          /* row t of head h is at x[t * x_row + h * x_head] */
-    int64_t x_row, x_head;
-    bool x_is_key;     /* x are the keys; otherwise the queries */
-    const ses_real *r; /* [rows][heads * dim] */
-    int64_t rows;
-    /* NULL, or for one sequence after another [len_q][len_k], shared by all heads */
-    const ses_real *mask;
-    ses_real scale;
-} ses_relative;
 
 /* A recurrent layer over ragged sequences. s is the sigmoid; gates are in PyTorch's order; h' and cell' are
  * the values of the previous time step, or h0 and c0. G is 4 size for an LSTM, 3 size for a GRU.

@@ -275,7 +275,8 @@ static void project(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx 
                                    &(ses_relative_options){ .heads = k->heads,
                                                             .max_seqlen_k = ctx->seqs->max_seqlen,
                                                             .pairs = ctx->seqs->token_pairs,
-                                                            .scale = c->attention.scale });
+                                                            .scale = c->attention.scale,
+                                                            .for_attention = !p->hooked });
 }
 
 /* norm(y + act(conv(x))); the convolution is one product per neighbor. */

@@ -60,5 +60,6 @@ void ses_relative_key_scores(const ses_stack *k, ses_forward_ctx *p, const ses_s
         &(ses_relative_options){ .heads = heads,
                                  .max_seqlen_k = ctx->seqs->max_seqlen,
                                  .pairs = ctx->seqs->token_pairs,
+                                 .for_attention = !p->hooked,
                                  .scale = c->position.distances_unscaled ? 1 : c->attention.scale });
 }

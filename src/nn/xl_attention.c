@@ -141,7 +141,8 @@ ses_tensor *ses_xl_attention(const ses_xl_keys *r, const ses_xl_attention_inputs
     ses_relative_options by = { .heads = c->attention.heads,
                                 .max_seqlen_k = r->max_seqlen,
                                 .pairs = a->pairs,
-                                .reversed_from = a->reversed_from };
+                                .reversed_from = a->reversed_from,
+                                .for_attention = !r->p->hooked };
     ses_attention_inputs x = { .q = ses_affine(t, a->query, NULL, a->content_bias),
                                .k = a->key,
                                .v = a->value,

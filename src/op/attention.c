@@ -83,7 +83,7 @@ static ses_attn arguments(const ses_node *n)
         set_i8(&a, in[K], 2, (ses_i8_rows *const[]){ &a.k_i8, &a.v_i8 });
     else if (in[K])
         set_keys(n, &a);
-    a.rel_bias = reals(in[DIST]), a.bias = reals(in[BIAS]);
+    a.rel_bias = reals(in[DIST]), a.bias = reals(in[BIAS]), a.terms = in[BIAS] ? in[BIAS]->terms : NULL;
     a.out = n->out->f, a.lse = n->saved[0], a.probs = n->aux ? n->aux->f : NULL;
     if (a.lse && !on_host(n)) a.lse_lo = a.lse + a.heads * ses_rows(in[Q]);
     a.dropout = o->dropout, a.rng_key = attr_of(n)->key;

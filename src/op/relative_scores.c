@@ -120,6 +120,13 @@ static bool check_shapes(const ses_node *n, ses_err *e)
            (!in[X1] || check_term(n, 1, e));
 }
 
+/* Attention in bf16 on a GPU computes the scores itself, so they need no memory. The backward pass reads them. */
+static bool as_terms(const ses_node *n)
+{
+    return attr_of(n)->o.for_attention && n->dtype == SES_BF16 && !ses_tape_device(n->tape)->is_host &&
+           !ses_node_needs_backward(n);
+}
+
 static bool infer(ses_node *n, ses_err *e)
 {
     if (!ses_check_input(n, X0, "x", e) || !ses_check_input(n, R0, "r", e) ||
@@ -127,11 +134,25 @@ static bool infer(ses_node *n, ses_err *e)
         !ses_check_ints(n, CU_Q, "cu_seqlens_q", e) || !ses_check_ints(n, CU_K, "cu_seqlens_k", e) ||
         !check_shapes(n, e))
         return false;
-    return ses_node_out(n, SES_DIM(attr_of(n)->o.pairs * attr_of(n)->o.heads), e);
+    const int64_t *dim = SES_DIM(attr_of(n)->o.pairs * attr_of(n)->o.heads);
+    if (!as_terms(n)) return ses_node_out(n, dim, e);
+    n->out = ses_tensor_wrap(n->tape, NULL, n->dtype, dim, e);
+    if (n->out) n->out->terms = ses_tape_host_alloc(n->tape, 1, sizeof *n->out->terms);
+    return n->out && n->out->terms;
+}
+
+static void set_terms(const ses_node *n, ses_score_terms *to)
+{
+    to->pairs = attr_of(n)->o.pairs;
+    for (int i = 0; i < 2 && n->in[i ? X1 : X0]; i++) to->term[to->n++] = arguments(n, i);
 }
 
 static void forward(const ses_node *n)
 {
+    if (n->out->terms) {
+        set_terms(n, (ses_score_terms *)n->out->terms);
+        return;
+    }
     for (int i = 0; i < 2 && n->in[i ? X1 : X0]; i++) {
         ses_relative a = arguments(n, i);
         n->k->relative(n->exec, &a, (ses_dst){ n->out->f, i > 0 });

@@ -4,6 +4,7 @@
  * rescaled when the maximum grows. No two warps add to the same element, so repeated runs give the same bits.
  * The kernels for tensor cores are tried first. */
 #include "attention_cuda.cuh"
+#include "relative_cuda.cuh"
 
 enum { TILE = WARP }; /* keys or queries in shared memory at a time */
 
@@ -367,9 +368,31 @@ static const struct impl {
     { attention_mma, attention_mma_bwd },
 };
 
+template <class T> static void attention(ses_exec *x, const ses_attn *a);
+
+/* Computes the terms as a bias first. */
+static void attention_with_bias(ses_exec *x, const ses_attn *a)
+{
+    const ses_score_terms *terms = a->terms;
+    ses_attn with = *a;
+    bf16 *bias = (bf16 *)scratch_lock(x->cuda, (size_t)(terms->pairs * a->heads) * sizeof *bias);
+    if (!bias) return;
+    with.bias = (const ses_real *)(const void *)bias, with.terms = NULL;
+    for (int i = 0; i < terms->n; i++) {
+        ses_dst to = { (ses_real *)(void *)bias, i > 0, false };
+        relative_bf16(x, &terms->term[i], to);
+    }
+    attention<bf16>(x, &with);
+    scratch_unlock(x->cuda);
+}
+
 template <class T> static void attention(ses_exec *x, const ses_attn *a)
 {
     if (a->seqs * a->heads * a->max_seqlen_q <= 0) return;
+    if (a->terms) {
+        if (!attention_terms(x->cuda, a)) attention_with_bias(x, a);
+        return;
+    }
     for (const impl &w : impls)
         if (sizeof(T) < sizeof(float) && w.forward(x->cuda, a)) return;
     if (a->dim > MAX_HEAD) return record_failure(x->cuda, too_wide);

@@ -60,11 +60,15 @@ __device__ static inline ses_attn_range block_key_range(const ses_attn &a, const
 
 /* bf16 attention on tensor cores: any head size up to 128; head size 64 without biases; the same on Hopper.
  * They return false if they do not support the arguments or the GPU. */
+bool attention_mma_fits(const ses_attn *a);
 bool attention_mma(ses_cuda *g, const ses_attn *a);
 bool attention_mma_bwd(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad);
 bool attention_hd64(ses_cuda *g, const ses_attn *a);
 bool attention_hd64_bwd(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad);
 bool attention_wgmma(ses_cuda *g, const ses_attn *a);
 bool attention_wgmma_bwd(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad);
+
+/* The same with ses_attn.terms, inference. */
+bool attention_terms(ses_cuda *g, const ses_attn *a);
 
 #endif

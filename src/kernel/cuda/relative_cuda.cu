@@ -41,6 +41,8 @@ template <class T> static void relative(ses_exec *x, const ses_relative *a, ses_
     check_launch(x->cuda);
 }
 
+void relative_bf16(ses_exec *x, const ses_relative *a, ses_dst y) { relative<bf16>(x, a, y); }
+
 /* Gradient of a token of x: sums over all scores it contributes to. Threads are the head's columns. */
 template <class T> __global__ void relative_bwd_x(ses_relative a, const T *dy, dst<T> dx)
 {
@@ -131,6 +133,6 @@ static void relative_bwd(ses_exec *x, const ses_relative *a, const ses_real *dy,
 
 void ses_cuda_relative(ses_kernels *k, bool is_bf16)
 {
-    k->relative = is_bf16 ? relative<bf16> : relative<float>;
+    k->relative = is_bf16 ? relative_bf16 : relative<float>;
     k->relative_bwd = is_bf16 ? relative_bwd<bf16> : relative_bwd<float>;
 }

@@ -34,6 +34,8 @@ __device__ static inline const T *rel_x(const ses_relative &a, const ses_rel_seq
     return (const T *)(const void *)a.x + (t + (a.x_is_key ? p.k0 : p.q0)) * a.x_row + p.head * a.x_head;
 }
 
+/* Scores in bf16 by the fastest kernel. */
+void relative_bf16(ses_exec *x, const ses_relative *a, ses_dst y);
 /* bf16 on tensor cores: rows by distance; rows by segment label, read by queries. They return false if they do not
  * support the arguments. */
 bool relative_mma(ses_cuda *g, const ses_relative *a, ses_dst y);

@@ -72,21 +72,6 @@ __device__ static inline element element_of(const ses_relative &a, const x_tile 
 /* A warp has every STEP-th line, LINES at a time, so that their loads are under way together. */
 enum { LINES = 4, STEP = THREADS / WARP };
 
-/* Rows of r of the distances e0 .. e0 + 63; of distances without a pair: zeros. */
-template <int DH>
-__device__ static inline void load_distances(bf16 *to, const ses_relative &a, const x_tile &m, int64_t e0)
-{
-    enum { PACKS = DH / 8 };
-    const bf16 *r = (const bf16 *)(const void *)a.r;
-    for (int at = threadIdx.x; at < SIDE * PACKS; at += THREADS) {
-        int c = at / PACKS, d = at % PACKS * 8;
-        int64_t e = e0 + c, row = (m.p.reversed ? -e : e) + a.max_seqlen_k - 1;
-        bool in = e < m.end && d < a.dim && row >= 0 && row < 2 * a.max_seqlen_k - 1;
-        copy16(to + c * shape<DH>::LD + d, in ? r + (a.dist_to_row[row] * a.heads + m.p.head) * a.dim + d : r,
-               in);
-    }
-}
-
 template <int DH> __device__ static inline void load_tokens(bf16 *to, const ses_relative &a, const x_tile &m)
 {
     load_tile<DH>(to, rel_x<bf16>(a, m.p, 0), a.x_row, m.first, m.n, (int)a.dim);
@@ -124,11 +109,11 @@ __device__ static inline void tile_scores(const ses_relative &a, dst<bf16> y, co
     float *scores = (float *)(r + 2 * shape<DH>::TILE);
     int t = threadIdx.x % 4, g = threadIdx.x % WARP / 4, warp = threadIdx.x / WARP;
     load_tokens<DH>(x, a, m);
-    if (m.begin < m.end) load_distances<DH>(r, a, m, m.begin);
+    if (m.begin < m.end) load_distances<DH>(r, a, m.p, m.begin, m.end);
     copies_end();
     for (int64_t e0 = m.begin; e0 < m.end; e0 += SIDE) {
         int now = (int)((e0 - m.begin) / SIDE % 2);
-        if (e0 + SIDE < m.end) load_distances<DH>(r + (1 - now) * shape<DH>::TILE, a, m, e0 + SIDE);
+        if (e0 + SIDE < m.end) load_distances<DH>(r + (1 - now) * shape<DH>::TILE, a, m.p, e0 + SIDE, m.end);
         copies_end();
         copies_wait<1>();
         __syncthreads();
@@ -193,11 +178,11 @@ __device__ static inline void tile_token_grads(const ses_relative &a, const bf16
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const bf16 *own = grads + (warp * 16 + lane % 16) * GRAD_LD + lane / 16 * 8;
     float sum[DH / 8][4] = {};
-    if (m.begin < m.end) load_distances<DH>(r, a, m, m.begin);
+    if (m.begin < m.end) load_distances<DH>(r, a, m.p, m.begin, m.end);
     copies_end();
     for (int64_t e0 = m.begin; e0 < m.end; e0 += SIDE) {
         int now = (int)((e0 - m.begin) / SIDE % 2);
-        if (e0 + SIDE < m.end) load_distances<DH>(r + (1 - now) * shape<DH>::TILE, a, m, e0 + SIDE);
+        if (e0 + SIDE < m.end) load_distances<DH>(r + (1 - now) * shape<DH>::TILE, a, m.p, e0 + SIDE, m.end);
         copies_end();
         load_grads(grads, a, m, dy, e0, false);
         copies_wait<1>();
