@@ -83,9 +83,8 @@ static inline bool run_batch(void *ctx, int64_t epoch, int64_t index, ses_batch 
 {
     objective_run *r = ctx;
     uint64_t first = (uint64_t)(epoch * 1000 + index) * (uint64_t)r->seqs;
-    if (!ses_objective_mix_begin_batch(r->mix, ses_objective_mix_choose(r->mix, (uint64_t)index),
-                                       (double)index / 100, e))
-        return false;
+    ses_objective_mix_begin_batch(r->mix, ses_objective_mix_choose(r->mix, (uint64_t)index),
+                                  (double)index / 100);
     for (int64_t i = 0; i < r->seqs; i++) {
         int64_t fits = ses_objective_mix_max_passage(r->mix);
         ses_passage p = easy_passage(&r->t, first + (uint64_t)i, fits - i % 3, r->c->two);

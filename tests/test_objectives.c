@@ -9,9 +9,8 @@ static ses_batch lay_one(ses_objective_mix *a, const ses_passage *p)
 {
     ses_err e = { 0 };
     ses_batch b = { 0 };
-    CHECK_MSG(ses_objective_mix_begin_batch(a, 0, 0, &e) && ses_objective_mix_add_passage(a, p, &e) &&
-                  ses_objective_mix_end_batch(a, &b, &e),
-              "%s", e.msg);
+    ses_objective_mix_begin_batch(a, 0, 0);
+    CHECK_MSG(ses_objective_mix_add_passage(a, p, &e) && ses_objective_mix_end_batch(a, &b, &e), "%s", e.msg);
     return b;
 }
 
@@ -44,7 +43,7 @@ static void test_mlm(void)
         CHECK_MSG(a, "%s", e.msg);
         if (!a) return;
         CHECK(ses_objective_mix_max_passage(a) == 125);
-        CHECK(ses_objective_mix_begin_batch(a, 0, 0, &e));
+        ses_objective_mix_begin_batch(a, 0, 0);
         for (uint64_t i = 0; i < 6; i++) {
             ses_passage p = fixture_passage(&t, i, 125, i % 2);
             CHECK_MSG(ses_objective_mix_add_passage(a, &p, &e), "%s", e.msg);
@@ -98,8 +97,8 @@ static void test_multitask(void)
     int n[4] = { 0 };
     for (int i = 0; CHECK_MSG(a, "%s", e.msg) && i < BATCHES; i++) {
         ses_batch b;
-        CHECK(ses_objective_mix_begin_batch(a, ses_objective_mix_choose(a, (uint64_t)i), 0, &e) &&
-              ses_objective_mix_add_passage(a, &p, &e) && ses_objective_mix_end_batch(a, &b, &e));
+        ses_objective_mix_begin_batch(a, ses_objective_mix_choose(a, (uint64_t)i), 0);
+        CHECK(ses_objective_mix_add_passage(a, &p, &e) && ses_objective_mix_end_batch(a, &b, &e));
         n[!b.prefix_len ? 0 : b.prefix_len[0] > 0 ? 1 : b.prefix_len[0] < 0 ? 2 : 3]++;
     }
     CHECK_MSG(abs(n[0] - BATCHES / 3) < 90 && abs(n[1] - BATCHES / 3) < 90 && abs(n[2] - BATCHES / 6) < 70 &&
@@ -121,8 +120,9 @@ static void test_same(void)
         ses_passage p = fixture_passage(&t, 3, 100, false);
         p.number = number;
         ses_batch b;
-        CHECK(ses_objective_mix_begin_batch(a, 0, 0, &e) && ses_objective_mix_add_passage(a, &p, &e) &&
-              ses_objective_mix_add_passage(a, &p, &e) && ses_objective_mix_end_batch(a, &b, &e));
+        ses_objective_mix_begin_batch(a, 0, 0);
+        CHECK(ses_objective_mix_add_passage(a, &p, &e) && ses_objective_mix_add_passage(a, &p, &e) &&
+              ses_objective_mix_end_batch(a, &b, &e));
         again += !memcmp(b.ids, b.ids + b.cu_seqlens[1], (size_t)b.cu_seqlens[1] * sizeof *b.ids);
         if (number == 0) memcpy(first, b.ids, (size_t)b.cu_seqlens[1] * sizeof *b.ids);
         same += !memcmp(b.ids, first, (size_t)b.cu_seqlens[1] * sizeof *b.ids);
@@ -141,7 +141,7 @@ static void test_rate_moves(void)
     ses_objective_mix *a = fixture_aim("mlm", &o, &x, FIXTURE_BERT, 512, &e);
     for (int at = 0; a && at <= 2; at++) {
         int64_t labels = 0, plain = 0;
-        CHECK(ses_objective_mix_begin_batch(a, 0, at / 2.0, &e));
+        ses_objective_mix_begin_batch(a, 0, at / 2.0);
         for (uint64_t i = 0; i < 50; i++) {
             ses_passage p = fixture_passage(&t, i, 500, false);
             for (int64_t k = 0; k < p.n; k++) plain += !x.special[p.id[k]];
@@ -208,8 +208,8 @@ static void test_clm(void)
         t.starts[40] |= SES_STARTS_DOCUMENT;
         p.corpus = corpus;
         a->build.control_code = code, a->build.n_control_codes = 2;
-        CHECK(ses_objective_mix_begin_batch(a, 0, 0, &e) && ses_objective_mix_add_passage(a, &p, &e) &&
-              ses_objective_mix_end_batch(a, &b, &e));
+        ses_objective_mix_begin_batch(a, 0, 0);
+        CHECK(ses_objective_mix_add_passage(a, &p, &e) && ses_objective_mix_end_batch(a, &b, &e));
         int64_t k = 0, borders = 0;
         for (int64_t i = 0; i < b.tokens; i++) {
             CHECK(b.labels[i] == b.ids[i]);
@@ -286,8 +286,8 @@ static void test_masked_kin(void)
     }
     CHECK_MSG(turns > 30 && turns < 70, "%lld of 100", (long long)turns);
     ses_passage alone = fixture_passage(&t, 1, 50, false);
-    CHECK(tlm && ses_objective_mix_begin_batch(tlm, 0, 0, &e) &&
-          !ses_objective_mix_add_passage(tlm, &alone, &e));
+    ses_objective_mix_begin_batch(tlm, 0, 0);
+    CHECK(tlm && !ses_objective_mix_add_passage(tlm, &alone, &e));
     CHECK_MSG(strstr(e.msg, "objective tlm needs passages of two segments"), "%s", e.msg);
     ses_objective_mix_free(next);
     ses_objective_mix_free(tlm);
@@ -305,8 +305,9 @@ static void test_next_token(void)
     for (uint64_t r = 0; mix && r < 100; r++) {
         ses_passage p = fixture_passage(&t, r, 100, false);
         ses_batch b;
-        CHECK(ses_objective_mix_begin_batch(mix, 1, 0, &e) && ses_objective_mix_add_passage(mix, &p, &e) &&
-              ses_objective_mix_add_passage(mix, &p, &e) && ses_objective_mix_end_batch(mix, &b, &e));
+        ses_objective_mix_begin_batch(mix, 1, 0);
+        CHECK(ses_objective_mix_add_passage(mix, &p, &e) && ses_objective_mix_add_passage(mix, &p, &e) &&
+              ses_objective_mix_end_batch(mix, &b, &e));
         CHECK(b.seqs == 2 && b.prefix_len[0] == 0 && b.prefix_len[1] == 0);
         int64_t wrong = 0;
         for (int64_t s = 0; s < b.seqs; s++)
@@ -452,7 +453,7 @@ static void test_pairs(void)
     if (!a) return;
     CHECK(a->n_primary == 1 && ses_objective_mix_pairing(a) == SES_PAIRS_RANDOM &&
           (ses_objective_mix_needs(a) & SES_NEEDS_PAIRS));
-    CHECK(ses_objective_mix_begin_batch(a, 0, 0, &e));
+    ses_objective_mix_begin_batch(a, 0, 0);
     for (uint64_t i = 0; i < 3; i++) {
         ses_passage p = fixture_passage(&t, i, 40, i < 2);
         p.is_negative = i == 1;
@@ -461,8 +462,8 @@ static void test_pairs(void)
     CHECK(ses_objective_mix_end_batch(a, &b, &e) && b.pair_labels[0] == 0 && b.pair_labels[1] == 1 &&
           b.pair_labels[2] == SES_IGNORE_INDEX);
     ses_passage p = fixture_passage(&t, 1, 40, false);
-    CHECK(ses_objective_mix_begin_batch(a, 0, 0, &e) && ses_objective_mix_add_passage(a, &p, &e) &&
-          !ses_objective_mix_end_batch(a, &b, &e));
+    ses_objective_mix_begin_batch(a, 0, 0);
+    CHECK(ses_objective_mix_add_passage(a, &p, &e) && !ses_objective_mix_end_batch(a, &b, &e));
     CHECK_MSG(strstr(e.msg, "objective nsp needs two segments, but no passage of a batch has a second one"),
               "%s", e.msg);
     ses_objective_mix_free(a);

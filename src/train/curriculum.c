@@ -140,9 +140,8 @@ static bool build(ses_curriculum *c, int64_t epoch, int64_t index, ses_err *e)
     double progress = fmin(1, (double)number / ((double)c->o.update_batches * (double)c->updates));
     ses_objective_mix *mix = c->o.objectives;
     mix->build.length = c->o.stage[l->stage].length;
-    if (n < 0 ||
-        !ses_objective_mix_begin_batch(mix, ses_objective_mix_choose(mix, (uint64_t)number), progress, e))
-        return false;
+    if (n < 0) return false;
+    ses_objective_mix_begin_batch(mix, ses_objective_mix_choose(mix, (uint64_t)number), progress);
     for (int64_t i = 0; i < n; i++) {
         ses_passage x;
         if (!ses_passages_at(p, l->pass, c->at.row + i, &x, e) || !ses_objective_mix_add_passage(mix, &x, e))
@@ -344,7 +343,7 @@ static bool for_each_batch(ses_curriculum *c, ses_passages *p, size_t primary, i
         ses_batch b;
         int64_t used;
         bool own = number % v->size == v->rank;
-        if (own && !ses_objective_mix_begin_batch(mix, primary, 0, e)) return false;
+        if (own) ses_objective_mix_begin_batch(mix, primary, 0);
         if (!fill_eval_batch(c, p, own, rows, &row, &used, e)) return false;
         done += used;
         if (own && (!ses_objective_mix_end_batch(mix, &b, e) || !v->batch(v->ctx, &b, row, e))) return false;

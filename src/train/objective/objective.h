@@ -7,27 +7,10 @@
 #define SES_TRAIN_OBJECTIVE_H
 
 #include "data/noise.h"
+#include "run/batch_builder.h"
 #include "sesame/model.h"
 #include "sesame/passages.h"
 #include "sesame/pretrain.h"
-
-/* ---- a batch being built ---- */
-
-/* Arrays that stay empty are absent from the batch. */
-typedef struct ses_batch_builder {
-    ses_ints ids, segments, positions, cu_seqlens, prefix_len;
-    ses_ints labels, pair_labels;
-    ses_ints target_ids, target_positions, target_cu_seqlens, predict_positions;
-    uint8_t *perm;
-    size_t n_perm, perm_cap;
-} ses_batch_builder;
-
-bool ses_batch_builder_begin(ses_batch_builder *d, ses_err *e); /* empties it */
-bool ses_batch_builder_end_sequence(ses_batch_builder *d, ses_err *e);
-bool ses_batch_builder_end_target(ses_batch_builder *d, ses_err *e);
-uint8_t *ses_batch_builder_add_perm(ses_batch_builder *d, int64_t n, ses_err *e); /* n elements, zeroed */
-ses_batch ses_batch_builder_batch(const ses_batch_builder *d);                    /* borrows d's arrays */
-void ses_batch_builder_free(ses_batch_builder *d);
 
 /* Settings and scratch memory of building sequences. */
 typedef struct ses_build_ctx {

@@ -1,4 +1,4 @@
-/* Shared by the objectives: the batch builder, sequences with special tokens, masking, rows with labels. */
+/* Shared by the objectives: sequences with special tokens, masking, rows with labels. */
 #include "objective.h"
 
 #include "base/alloc.h"
@@ -7,85 +7,6 @@
 #include "op/op.h"
 
 #include <string.h>
-
-/* ---- the batch builder ---- */
-
-bool ses_batch_builder_begin(ses_batch_builder *d, ses_err *e)
-{
-    ses_ints *all[] = { &d->ids,
-                        &d->segments,
-                        &d->positions,
-                        &d->cu_seqlens,
-                        &d->prefix_len,
-                        &d->labels,
-                        &d->pair_labels,
-                        &d->target_ids,
-                        &d->target_positions,
-                        &d->target_cu_seqlens,
-                        &d->predict_positions };
-    for (size_t i = 0; i < SES_LEN(all); i++) all[i]->n = 0;
-    d->n_perm = 0;
-    return ses_ints_push(&d->cu_seqlens, 0, e) && ses_ints_push(&d->target_cu_seqlens, 0, e);
-}
-
-bool ses_batch_builder_end_sequence(ses_batch_builder *d, ses_err *e)
-{
-    return ses_ints_push(&d->cu_seqlens, (int32_t)d->ids.n, e);
-}
-
-bool ses_batch_builder_end_target(ses_batch_builder *d, ses_err *e)
-{
-    size_t n = d->predict_positions.n ? d->predict_positions.n : d->labels.n;
-    return ses_ints_push(&d->target_cu_seqlens, (int32_t)n, e);
-}
-
-uint8_t *ses_batch_builder_add_perm(ses_batch_builder *d, int64_t n, ses_err *e)
-{
-    size_t want;
-    if (!ses_add_size(d->n_perm, (size_t)n, &want)) return NULL;
-    if (!ses_array_reserve(&d->perm, &d->perm_cap, want, 1, e)) return NULL;
-    uint8_t *at = d->perm + d->n_perm;
-    memset(at, 0, (size_t)n);
-    d->n_perm = want;
-    return at;
-}
-
-static const int32_t *filled(const ses_ints *a) { return a->n ? a->p : NULL; }
-
-ses_batch ses_batch_builder_batch(const ses_batch_builder *d)
-{
-    return (ses_batch){ .seqs = (int64_t)d->cu_seqlens.n - 1,
-                        .tokens = (int64_t)d->ids.n,
-                        .cu_seqlens = d->cu_seqlens.p,
-                        .ids = d->ids.p,
-                        .segments = filled(&d->segments),
-                        .positions = filled(&d->positions),
-                        .prefix_len = filled(&d->prefix_len),
-                        .labels = filled(&d->labels),
-                        .pair_labels = filled(&d->pair_labels),
-                        .target_cu_seqlens = d->target_cu_seqlens.n > 1 ? d->target_cu_seqlens.p : NULL,
-                        .target_ids = filled(&d->target_ids),
-                        .target_positions = filled(&d->target_positions),
-                        .predict_positions = filled(&d->predict_positions),
-                        .perm_mask = d->n_perm ? d->perm : NULL };
-}
-
-void ses_batch_builder_free(ses_batch_builder *d)
-{
-    ses_ints *all[] = { &d->ids,
-                        &d->segments,
-                        &d->positions,
-                        &d->cu_seqlens,
-                        &d->prefix_len,
-                        &d->labels,
-                        &d->pair_labels,
-                        &d->target_ids,
-                        &d->target_positions,
-                        &d->target_cu_seqlens,
-                        &d->predict_positions };
-    for (size_t i = 0; i < SES_LEN(all); i++) ses_ints_free(all[i]);
-    ses_free(d->perm);
-}
 
 /* ---- settings and random numbers ---- */
 

@@ -155,7 +155,7 @@ ses_objective_mix *ses_objective_mix_new(const ses_objective_mix_options *o, con
                                   .length = o->length,
                                   .seed = o->seed };
     if (is_encoder_decoder(config, &mix->build.encoder_decoder, e) && parse(mix, o->objectives, e) &&
-        ses_mask_units_parse(&mix->build, e) && check(mix, e) && ses_batch_builder_begin(&mix->builder, e))
+        ses_mask_units_parse(&mix->build, e) && check(mix, e))
         return mix;
     ses_objective_mix_free(mix);
     return NULL;
@@ -302,11 +302,11 @@ size_t ses_objective_mix_choose(const ses_objective_mix *mix, uint64_t number)
     return mix->n_primary ? mix->n_primary - 1 : 0;
 }
 
-bool ses_objective_mix_begin_batch(ses_objective_mix *mix, size_t primary, double progress, ses_err *e)
+void ses_objective_mix_begin_batch(ses_objective_mix *mix, size_t primary, double progress)
 {
     mix->primary = primary;
     mix->build.progress = progress;
-    return ses_batch_builder_begin(&mix->builder, e);
+    ses_batch_builder_clear(&mix->builder);
 }
 
 bool ses_objective_mix_add_passage(ses_objective_mix *mix, const ses_passage *p, ses_err *e)

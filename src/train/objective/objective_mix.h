@@ -57,7 +57,7 @@ bool ses_objective_mix_set_teacher(ses_objective_mix *mix, struct ses_distill *d
 size_t ses_objective_mix_choose(const ses_objective_mix *mix, uint64_t number);
 
 /* Building a batch: begin, add passages, end. progress: of the run, 0 to 1. */
-bool ses_objective_mix_begin_batch(ses_objective_mix *mix, size_t primary, double progress, ses_err *e);
+void ses_objective_mix_begin_batch(ses_objective_mix *mix, size_t primary, double progress);
 bool ses_objective_mix_add_passage(ses_objective_mix *mix, const ses_passage *p, ses_err *e);
 /* The batch is borrowed until the next begin. */
 bool ses_objective_mix_end_batch(ses_objective_mix *mix, ses_batch *out, ses_err *e);

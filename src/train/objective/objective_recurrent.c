@@ -87,7 +87,7 @@ static bool build_permuted(ses_build_ctx *ctx, const ses_objective *o, const ses
             return false;
     }
     ses_permutation_mask(role, n, &rng, ctx->text.p, mask);
-    return ses_ints_push(&d->target_cu_seqlens, (int32_t)d->predict_positions.n, e);
+    return ses_batch_builder_end_target(d, e);
 }
 
 static bool build_plm(ses_build_ctx *ctx, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/rng.h"
-#include "ints.h"
+#include "batch_builder.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -142,12 +142,7 @@ struct ses_batches {
     int64_t *batch_start; /* [count + 1] first index in `order` of each batch */
     int64_t *batch_order; /* [count] batches in the order of the epoch */
     int64_t count;
-    ses_ints ids, segments, cu_seqlens, label, end, tags, target_cu_seqlens, cls, impossible;
-    ses_ints chars, char_cu, modal_rows;
-    ses_real *vectors;
-    size_t vectors_cap;
-    ses_real *values;
-    size_t values_cap;
+    ses_batch_builder builder;
 };
 
 enum { SITE_ORDER = 0x0BDE0001, SITE_BATCH_ORDER = 0x0BDE0002 };
@@ -176,12 +171,7 @@ fail:
 void ses_batches_free(ses_batches *b)
 {
     if (!b) return;
-    ses_ints *all[] = { &b->ids,        &b->segments, &b->cu_seqlens,        &b->label,
-                        &b->end,        &b->tags,     &b->target_cu_seqlens, &b->cls,
-                        &b->impossible, &b->chars,    &b->char_cu,           &b->modal_rows };
-    for (size_t i = 0; i < SES_LEN(all); i++) ses_free(all[i]->p);
-    ses_free(b->vectors);
-    ses_free(b->values);
+    ses_batch_builder_free(&b->builder);
     ses_free(b->order);
     ses_free(b->batch_start);
     ses_free(b->batch_order);
@@ -291,56 +281,32 @@ const int64_t *ses_batches_examples(ses_batches *b, int64_t epoch, int64_t index
     return b->order + b->batch_start[at];
 }
 
-static bool add_values(ses_batches *b, const ses_sequence *s, int64_t at, ses_err *e)
+/* A span; with a CLS token, also the tokens that may be answers. */
+static bool add_span(ses_batch_builder *o, const ses_sequence *s, bool cls, ses_err *e)
 {
-    size_t width = (size_t)b->d->width, want = ((size_t)at + 1) * width;
-    if (!ses_array_reserve(&b->values, &b->values_cap, want, sizeof *b->values, e)) return false;
-    memcpy(b->values + (size_t)at * width, s->values, width * sizeof *s->values);
-    return true;
+    return ses_ints_push(&o->starts, s->start, e) && ses_ints_push(&o->ends, s->end, e) &&
+           (!cls || (ses_ints_append(&o->answer_mask, s->tags, s->n, e) &&
+                     ses_ints_push(&o->choice_positions, s->cls, e) &&
+                     ses_ints_push(&o->pair_labels, s->start == s->cls, e)));
 }
 
-static bool add_span(ses_batches *b, const ses_sequence *s, ses_err *e)
+/* first: the sequence is the first one of its example. */
+static bool add_sequence(ses_batches *b, int64_t sequence, bool first, ses_err *e)
 {
-    if (!ses_ints_push(&b->label, s->start, e) || !ses_ints_push(&b->end, s->end, e)) return false;
-    return !b->d->cls.n ||
-           (ses_ints_append(&b->tags, s->tags, s->n, e) && ses_ints_push(&b->cls, s->cls, e) &&
-            ses_ints_push(&b->impossible, s->start == s->cls, e));
-}
-
-/* Vectors and bytes of words; the ids are added already. */
-static bool add_batch_words(ses_batches *b, const ses_sequence *s, ses_err *e)
-{
-    size_t width = (size_t)s->vector_width, from = b->ids.n - (size_t)s->n;
-    if (s->vectors) {
-        if (!ses_array_reserve(&b->vectors, &b->vectors_cap, b->ids.n * width, sizeof *b->vectors, e))
-            return false;
-        for (size_t i = 0; i < (size_t)s->n * width; i++)
-            b->vectors[from * width + i] = (ses_real)s->vectors[i];
-        for (size_t i = from; i < b->ids.n; i++)
-            if (!ses_ints_push(&b->modal_rows, (int32_t)i, e)) return false;
-    }
-    if (!s->char_cu) return true;
-    int32_t first = s->char_cu[0], before = (int32_t)b->chars.n;
-    for (int64_t i = 1; i <= s->n; i++)
-        if (!ses_ints_push(&b->char_cu, before + s->char_cu[i] - first, e)) return false;
-    return ses_ints_append(&b->chars, s->chars + first, s->char_cu[s->n] - first, e);
-}
-
-/* example: its index in the batch; first: the sequence is its first one. */
-static bool add_sequence(ses_batches *b, int64_t sequence, bool first, int64_t example, ses_err *e)
-{
-    ses_sequence s = ses_dataset_at(b->d, sequence);
-    if (!ses_ints_append(&b->ids, s.ids, s.n, e) || !ses_ints_append(&b->segments, s.segments, s.n, e) ||
-        !ses_ints_push(&b->cu_seqlens, (int32_t)b->ids.n, e) || !add_batch_words(b, &s, e))
+    ses_batch_builder *o = &b->builder;
+    const ses_dataset *d = b->d;
+    ses_sequence s = ses_dataset_at(d, sequence);
+    if (!ses_batch_builder_add(o, s.ids, s.segments, s.n, e) ||
+        (s.vectors && !ses_batch_builder_add_vectors(o, NULL, s.n, s.vectors, s.n, s.vector_width, e)) ||
+        (s.char_cu && !ses_batch_builder_add_chars(o, s.chars + s.char_cu[0], s.char_cu, s.n, e)))
         return false;
-    switch (b->d->target) {
-    case SES_TARGET_CLASS: return !first || ses_ints_push(&b->label, s.label, e);
-    case SES_TARGET_VALUES: return !first || add_values(b, &s, example, e);
-    case SES_TARGET_TAGS: return ses_ints_append(&b->tags, s.tags, s.n, e);
-    case SES_TARGET_SPAN: return add_span(b, &s, e);
+    switch (d->target) {
+    case SES_TARGET_CLASS: return !first || ses_ints_push(&o->labels, s.label, e);
+    case SES_TARGET_VALUES: return !first || ses_batch_builder_add_values(o, s.values, d->width, e);
+    case SES_TARGET_TAGS: return ses_ints_append(&o->labels, s.tags, s.n, e);
+    case SES_TARGET_SPAN: return add_span(o, &s, d->cls.n > 0, e);
     case SES_TARGET_TEXT:
-        return ses_ints_append(&b->tags, s.target_ids, s.n_target, e) &&
-               ses_ints_push(&b->target_cu_seqlens, (int32_t)b->tags.n, e);
+        return ses_ints_append(&o->labels, s.target_ids, s.n_target, e) && ses_batch_builder_end_target(o, e);
     case SES_TARGET_NONE: break;
     }
     return true;
@@ -349,32 +315,14 @@ static bool add_sequence(ses_batches *b, int64_t sequence, bool first, int64_t e
 static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_err *e)
 {
     ses_batches *b = ctx;
-    ses_target target = b->d->target;
     int64_t n = 0, c = b->d->group;
     const int64_t *example = ses_batches_examples(b, epoch, index, &n, e);
     if (!example) return false;
-    b->ids.n = b->segments.n = b->cu_seqlens.n = b->label.n = b->end.n = b->tags.n = 0;
-    b->target_cu_seqlens.n = b->cls.n = b->impossible.n = b->chars.n = b->char_cu.n = b->modal_rows.n = 0;
-    if (b->d->char_cu.n && !ses_ints_push(&b->char_cu, 0, e)) return false;
-    if (!ses_ints_push(&b->cu_seqlens, 0, e) || !ses_ints_push(&b->target_cu_seqlens, 0, e)) return false;
+    ses_batch_builder_clear(&b->builder);
+    b->builder.choices = c > 1 ? c : 0;
     for (int64_t i = 0; i < n * c; i++)
-        if (!add_sequence(b, example[i / c] * c + i % c, i % c == 0, i / c, e)) return false;
-    *out = (ses_batch){ .seqs = n * c,
-                        .tokens = (int64_t)b->ids.n,
-                        .cu_seqlens = b->cu_seqlens.p,
-                        .ids = b->ids.p,
-                        .segments = b->segments.p,
-                        .choices = c > 1 ? c : 0 };
-    if (b->d->vectors)
-        out->modal_rows = b->modal_rows.p, out->modal_vectors = b->vectors, out->n_modal = out->tokens;
-    if (b->char_cu.n) out->word_chars = b->chars.p, out->word_char_cu = b->char_cu.p;
-    if (target == SES_TARGET_CLASS) out->labels = b->label.p;
-    if (target == SES_TARGET_VALUES) out->targets = b->values;
-    if (target == SES_TARGET_TAGS || target == SES_TARGET_TEXT) out->labels = b->tags.p;
-    if (target == SES_TARGET_TEXT) out->target_cu_seqlens = b->target_cu_seqlens.p;
-    if (target == SES_TARGET_SPAN) out->starts = b->label.p, out->ends = b->end.p;
-    if (target == SES_TARGET_SPAN && b->cls.n)
-        out->answer_mask = b->tags.p, out->choice_positions = b->cls.p, out->pair_labels = b->impossible.p;
+        if (!add_sequence(b, example[i / c] * c + i % c, i % c == 0, e)) return false;
+    *out = ses_batch_builder_batch(&b->builder);
     return true;
 }
 
