@@ -3,7 +3,7 @@
 #define TESTS_FAULTS_CLIENT_H
 
 #include "base/clock.h"
-#include "serve/http/http_client.h"
+#include "http_client.h"
 
 #include <errno.h>
 #include <fcntl.h>

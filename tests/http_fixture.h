@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "check.h"
-#include "serve/http/http_client.h"
+#include "http_client.h"
 #include "serve/http/http_server.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 /* http_post PORT|SOCKET PATH [BODY]: prints the response to a POST, without BODY to a GET; exit 0 if its
  * status is 200, else 1. For the shell tests. */
-#include "serve/http/http_client.h"
+#include "http_client.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "check.h"
-#include "serve/http/http_client.h"
+#include "http_client.h"
 #include "serve/server.h"
 #include "sesame/json.h"
 #include "sesame/pipeline.h"

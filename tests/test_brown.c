@@ -5,7 +5,6 @@
 
 #include "base/file.h"
 #include "vectors/cluster/brown.h"
-#include "vectors/cluster/cluster_paths.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -102,37 +101,6 @@ static void every_merge_is_best(const char *path)
     ses_buf_free(&out);
 }
 
-static void files(void)
-{
-    static const struct {
-        const char *text, *message;
-    } bad[] = { { "", "empty" },
-                { "01 the 3\n", "line 1: expected a path, a word and a count" },
-                { "0\ta\t1\n02\tb\t1\n", "line 2: path \"02\"" },
-                { "0\ta\t-1\n", "count \"-1\"" },
-                { "0\ta\t1234567890123456789\n", "expected a number" },
-                { "0\t\t1\n", "expected a path" },
-                { "0\ta\t1\n1\ta\t1\n", "line 2: word \"a\" is repeated" } };
-    ses_cluster_paths p = { 0 };
-    ses_err e = { 0 };
-    const char good[] = "00\tthe\t12\n01\ta\t3\r\n\n1\tcat\t2";
-    CHECK(ses_cluster_paths_from_text(&p, good, sizeof good - 1, &e) && p.words.count == 3);
-    CHECK_STR(ses_cluster_path(&p, "a", 1), "01");
-    CHECK_STR(ses_cluster_path(&p, "cat", 3), "1");
-    CHECK(!ses_cluster_path(&p, "dog", 3) && p.count[0] == 12);
-    ses_cluster_paths_free(&p);
-    for (size_t i = 0; i < SES_LEN(bad); i++) {
-        e = (ses_err){ 0 };
-        CHECK_MSG(!ses_cluster_paths_from_text(&p, bad[i].text, strlen(bad[i].text), &e) &&
-                      strstr(e.msg, bad[i].message),
-                  "%s", e.msg);
-        ses_cluster_paths_free(&p);
-    }
-    e = (ses_err){ 0 };
-    CHECK(!ses_cluster_paths_read(&p, "/nonexistent/paths", &e) && strstr(e.msg, "/nonexistent"));
-    ses_cluster_paths_free(&p);
-}
-
 int main(void)
 {
     char path[] = "/tmp/sesame-brown-XXXXXX";
@@ -140,7 +108,6 @@ int main(void)
     CHECK(fd >= 0);
     close(fd);
     every_merge_is_best(path);
-    files();
     unlink(path);
     return check_report();
 }

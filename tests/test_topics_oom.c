@@ -2,7 +2,6 @@
 #include "oom.h"
 
 #include "vectors/cluster/brown.h"
-#include "vectors/cluster/cluster_paths.h"
 #include "vectors/topic/topic_model.h"
 
 static const ses_string texts[] = { { "red green blue red", 18 },
@@ -45,21 +44,12 @@ static bool cluster(void *ctx, ses_err *e)
     return ok;
 }
 
-static bool read_paths(void *ctx, ses_err *e)
-{
-    ses_cluster_paths p = { 0 };
-    bool ok = ses_cluster_paths_read(&p, ctx, e);
-    ses_cluster_paths_free(&p);
-    return ok;
-}
-
 int main(void)
 {
     ses_topic_method lda = SES_TOPICS_LDA, lsa = SES_TOPICS_LSA;
-    char paths[] = "tests/fuzz/corpus/fuzz_cluster_paths/paths";
+    char text[] = "tests/fuzz/corpus/fuzz_conllu/short";
     oom_sweep("LDA", train, &lda);
     oom_sweep("LSA", train, &lsa);
-    oom_sweep("clusters", cluster, paths);
-    oom_sweep("paths", read_paths, paths);
+    oom_sweep("clusters", cluster, text);
     return check_report();
 }

@@ -2,7 +2,7 @@
  *   load PORT PID CONNECTIONS REQUESTS: sends small POSTs; prints the server's processor time for one, in us
  *   load PORT malformed: prints the malformed requests that are answered with 200 */
 #define _POSIX_C_SOURCE 200809L
-#include "serve/http/http_client.h"
+#include "http_client.h"
 
 #include <netinet/in.h>
 #include <stdio.h>

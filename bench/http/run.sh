@@ -11,7 +11,7 @@ trap 'rm -r "$tmp"' EXIT
 libraries="-lm -lpthread $(for name in z lzma zstd pcre2-8; do ldconfig -p | grep -q "lib$name\.so " && echo "-l$name"; done)"
 for program in echo_sesame load; do
     # shellcheck disable=SC2086  # a list
-    cc -O2 -std=c11 -Iinclude -Isrc "bench/http/$program.c" build/libsesame.a $libraries -o "$tmp/$program"
+    cc -O2 -std=c11 -Iinclude -Isrc -Itests "bench/http/$program.c" tests/http_client.c build/libsesame.a $libraries -o "$tmp/$program"
 done
 cc -O2 -std=c11 bench/http/echo_libmicrohttpd.c -lmicrohttpd -o "$tmp/echo_libmicrohttpd"
 cc -O2 -std=c11 bench/http/echo_libevent.c -levent -o "$tmp/echo_libevent"

@@ -232,13 +232,6 @@ bool ses_text_file_open(ses_text_file *f, const char *path, const ses_text_file_
     return ok && (f->n || ses_fail(e, SES_EFORMAT, "%s: no text", path));
 }
 
-bool ses_text_file_from_strings(ses_text_file *f, const char *const *text, size_t n, ses_err *e)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!add_text(f, (ses_string){ text[i], strlen(text[i]) }, (ses_string){ 0 }, i + 1, e)) return false;
-    return true;
-}
-
 ses_string ses_text_file_span(const ses_text_file *f, size_t text, int32_t index, ses_offset bytes)
 {
     if (f->is_words) return f->text[text].words[index];

@@ -37,9 +37,6 @@ typedef struct ses_text_file {
 bool ses_text_file_open(ses_text_file *f, const char *path, const ses_text_file_options *o, ses_err *e);
 void ses_text_file_free(ses_text_file *f); /* back to zero */
 
-/* n texts in memory, borrowed: operands of a command. */
-bool ses_text_file_from_strings(ses_text_file *f, const char *const *text, size_t n, ses_err *e);
-
 /* The bytes of a row of states: a word, or part of the string without spaces at its ends. */
 ses_string ses_text_file_span(const ses_text_file *f, size_t text, int32_t index, ses_offset bytes);
 

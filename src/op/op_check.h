@@ -32,8 +32,4 @@ enum { SES_BF16_TOL_FACTOR = 5000 };
  * 1"). */
 double ses_trial_distance(const ses_trial *a, const ses_trial *ref, const ses_case *c, const char **where);
 
-/* Compares gradients with central differences on dev; *worst: largest error relative to the largest gradient
- * of its input. */
-bool ses_op_gradcheck(ses_device *dev, const ses_op *op, const ses_case *c, double *worst, ses_err *e);
-
 #endif

@@ -85,7 +85,6 @@ void ses_word_search_free(ses_word_search *s)
     ses_free(s);
 }
 
-int64_t ses_word_search_count(const ses_word_search *s) { return s->n; }
 const ses_real *ses_word_search_unit(const ses_word_search *s, int64_t i) { return s->unit + i * s->dim; }
 
 /* ---- searching ---- */

@@ -32,7 +32,6 @@ enum { SES_WORD_SEARCH_MAX_TERMS = 64 };
 /* Loads the first n words that v has read, with that many threads. */
 ses_word_search *ses_word_search_new(const ses_vectors *v, int64_t n, int threads, ses_err *e);
 void ses_word_search_free(ses_word_search *s); /* s may be NULL */
-int64_t ses_word_search_count(const ses_word_search *s);
 /* Word i as a unit vector [dim]; zero if its vector is zero. Borrowed. */
 const ses_real *ses_word_search_unit(const ses_word_search *s, int64_t i);
 

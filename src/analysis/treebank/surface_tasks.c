@@ -8,21 +8,18 @@
 
 #include <string.h>
 
-static const struct {
-    const char *name, *description;
-} task_list[] = {
-#define SES_SURFACE_TASK(id, name, description) { name, description },
+static const char *const task_list[] = {
+#define SES_SURFACE_TASK(id, name, description) name,
 #include "analysis/treebank/surface_tasks.def"
 #undef SES_SURFACE_TASK
 };
 
-const char *ses_surface_task_name(ses_surface_task t) { return task_list[t].name; }
-const char *ses_surface_task_description(ses_surface_task t) { return task_list[t].description; }
+const char *ses_surface_task_name(ses_surface_task t) { return task_list[t]; }
 
 ses_surface_task ses_surface_task_find(const char *name)
 {
     for (int t = 0; t < SES_SURFACE_TASKS; t++)
-        if (!strcmp(task_list[t].name, name)) return (ses_surface_task)t;
+        if (!strcmp(task_list[t], name)) return (ses_surface_task)t;
     return SES_SURFACE_TASKS;
 }
 

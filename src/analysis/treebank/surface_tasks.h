@@ -22,7 +22,6 @@ typedef enum {
 } ses_surface_task;
 
 const char *ses_surface_task_name(ses_surface_task t);
-const char *ses_surface_task_description(ses_surface_task t);
 /* The task of this name; SES_SURFACE_TASKS: none. */
 ses_surface_task ses_surface_task_find(const char *name);
 

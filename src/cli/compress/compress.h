@@ -122,7 +122,6 @@ typedef struct ses_compress {
 } ses_compress;
 
 /* compress_methods.c */
-const ses_compress_method *ses_compress_method_at(size_t i); /* NULL past the last */
 /* The rule by which the texts of a candidate leave early, in buf; NULL: none. */
 const char *ses_compress_rule_of(const ses_candidate *x, char *buf, size_t size);
 /* Whether a chain has parts that only a rule at its end would use: the classifiers of exits without exit. */

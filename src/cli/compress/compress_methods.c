@@ -25,11 +25,6 @@ static const ses_compress_method methods[] = {
 
 enum { MAX_CANDIDATES = 200, MAX_NAME = 120 };
 
-const ses_compress_method *ses_compress_method_at(size_t i)
-{
-    return i < SES_LEN(methods) ? &methods[i] : NULL;
-}
-
 static const char *name_at(const void *ctx, size_t i)
 {
     (void)ctx;

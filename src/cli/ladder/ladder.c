@@ -29,8 +29,6 @@ static const ses_rung *const rungs[] = {
 #undef SES_RUNG
 };
 
-const ses_rung *ses_rung_at(size_t i) { return i < SES_LEN(rungs) ? rungs[i] : NULL; }
-
 /* ---- selection ---- */
 
 /* Whether a list "a,b" contains the name. */

@@ -87,8 +87,6 @@ struct ses_rung {
 #include "rungs.def"
 #undef SES_RUNG
 
-const ses_rung *ses_rung_at(size_t i); /* NULL past the last */
-
 /* ladder_data.c: reads, splits and compares the data; sets metric. */
 bool ses_ladder_read(ses_ladder *l, ses_err *e);
 

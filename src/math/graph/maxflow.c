@@ -70,8 +70,6 @@ void ses_flow_graph_add(ses_flow_graph *g, int32_t from, int32_t to, double capa
     g->first[from + 1]++, g->first[to + 1]++;
 }
 
-int64_t ses_flow_graph_edges(const ses_flow_graph *g) { return g->n; }
-
 bool ses_flow_graph_finish(ses_flow_graph *g, ses_err *e)
 {
     size_t arcs = 2 * (size_t)g->n;

@@ -20,9 +20,6 @@ void ses_flow_graph_add(ses_flow_graph *g, int32_t from, int32_t to, double capa
 /* Ends the edges: needed before a solver is made. */
 bool ses_flow_graph_finish(ses_flow_graph *g, ses_err *e);
 
-/* Number of edges with a capacity. */
-int64_t ses_flow_graph_edges(const ses_flow_graph *g);
-
 /* A workspace for flows of a finished graph, which must outlive it. */
 ses_flow_solver *ses_flow_solver_new(const ses_flow_graph *g, ses_err *e);
 void ses_flow_solver_free(ses_flow_solver *s); /* s may be NULL */

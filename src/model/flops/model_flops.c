@@ -396,9 +396,4 @@ double ses_flops_sum(const ses_flops *f)
     return sum;
 }
 
-double ses_flops_layers(const ses_flops *f)
-{
-    return f->kind[SES_FLOP_WEIGHT] + f->kind[SES_FLOP_ATTENTION] + f->kind[SES_FLOP_OTHER];
-}
-
 double ses_train_passes(bool recompute) { return recompute ? 3 : 2; }

@@ -74,8 +74,6 @@ ses_flops_units ses_model_flops_pass(const ses_model *m, const ses_forward_ctx *
 /* The FLOPs of a forward pass. train: a sampled softmax is used if the model has one. */
 ses_flops ses_model_flops(const ses_model *m, const ses_flops_units *u, bool train);
 double ses_flops_sum(const ses_flops *f); /* sum of all kinds */
-/* The FLOPs of the layers alone: weights, attention, elementwise. */
-double ses_flops_layers(const ses_flops *f);
 
 /* Forward passes that a training step takes. */
 double ses_train_passes(bool recompute);

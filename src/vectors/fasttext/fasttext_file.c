@@ -208,15 +208,6 @@ fail:
     return NULL;
 }
 
-bool ses_fasttext_is_file(const char *path)
-{
-    unsigned char head[4] = { 0 };
-    FILE *f = fopen(path, "rb");
-    bool is = f && fread(head, 1, sizeof head, f) == sizeof head && ses_le32(head) == MAGIC;
-    if (f) fclose(f);
-    return is;
-}
-
 /* ---- writing ---- */
 
 static void put(ses_buf *b, int64_t x, size_t size) { ses_buf_append(b, &x, size); } /* little-endian */

@@ -65,7 +65,6 @@ bool ses_fasttext_save(const ses_fasttext_model *m, const char *path, bool overw
 bool ses_fasttext_write(const ses_fasttext_model *m, ses_file_writer *w, ses_err *e);
 void ses_fasttext_clear(ses_fasttext_model *m); /* frees all but the struct; back to zero */
 void ses_fasttext_free(ses_fasttext_model *m);  /* NULL is allowed */
-bool ses_fasttext_is_file(const char *path);    /* whether a file begins as a fastText model */
 /* Sorts the kept buckets and builds the tree: after a change of either. */
 bool ses_fasttext_index(ses_fasttext_model *m, ses_err *e);
 

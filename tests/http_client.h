@@ -2,8 +2,8 @@
  * strict as the server about framing. No TLS, redirects or proxies.
  *
  * Ownership: the caller frees the client; responses are borrowed until the next call on it. One thread. */
-#ifndef SES_SERVE_HTTP_CLIENT_H
-#define SES_SERVE_HTTP_CLIENT_H
+#ifndef TESTS_HTTP_CLIENT_H
+#define TESTS_HTTP_CLIENT_H
 
 #include "sesame/err.h"
 

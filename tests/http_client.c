@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "http_parser.h"
+#include "serve/http/http_parser.h"
 
 #include <errno.h>
 #include <netdb.h>
