@@ -227,8 +227,8 @@ ok "one class" exits 0 "$sesame" eval "$tmp/one" "$tmp/positive.tsv" --bootstrap
 ok "is named" err_has 'rows have the label "pos": scores of other labels are not measured'
 ok "and intervals without a width" out_has 'the same in every resample'
 iconv -f UTF-8 -t UTF-16 "$tmp/dev.tsv" >"$tmp/utf16.tsv"
-ok "UTF-16" exits 3 "$sesame" eval "$tmp/one" "$tmp/utf16.tsv"
-ok "names the option" err_has 'this file is UTF-16: convert it (--encoding utf-16)'
+ok "UTF-16 by its byte order mark" exits 0 "$sesame" eval "$tmp/one" "$tmp/utf16.tsv" --json
+ok "has the score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/one/eval_results.json")"
 ok "the option" exits 0 "$sesame" eval "$tmp/one" "$tmp/utf16.tsv" --encoding utf-16 --json
 ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/one/eval_results.json")"
 awk 'BEGIN { for (i = 0; i < 40; i++) printf "%s N B-PER\nlives V O\nin P O\n%s N B-LOC\n. . O\n\n", i % 2 ? "anna" : "bob",

@@ -91,8 +91,10 @@ stderr_has 'this file is Parquet'
 printf 'PAR1\tgene\nBZh9\tnot compressed\n' >"$tmp/gene.tsv" # text that begins like a binary file
 run 0 text-classification -m $m/bert-label --column 1 --no-header "$tmp/gene.tsv"
 run 0 text-classification -m $m/bert-label -f "$tmp/gene.tsv"
-printf '\377\376T\000h\000e\000' >"$tmp/utf16"
-run 3 text-classification -m $m/bert-label -f "$tmp/utf16"
+printf '\377\376T\000h\000e\000' >"$tmp/utf16" # by its byte order mark
+run 0 text-classification -m $m/bert-label -f "$tmp/utf16"
+gzip -c "$tmp/utf16" >"$tmp/utf16.gz"
+run 3 text-classification -m $m/bert-label -f "$tmp/utf16.gz"
 stderr_has 'this file is UTF-16'
 
 # the rule for texts: UTF-8 without NUL, for every command that reads them; --encoding converts

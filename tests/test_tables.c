@@ -115,6 +115,53 @@ static void csv(void)
         "file?)");
 }
 
+/* Separators and names of columns as programs write them. */
+static void found(void)
+{
+    const char *r = "x, y|1\nz|2\n";
+    const ses_records_options *csv = O(.format = SES_TABLE_CSV);
+    CHECK_STR(rows("a;b\nx, y;1\nz;2\n", csv), r);
+    CHECK_STR(rows("a\tb\nx, y\t1\nz\t2\n", csv), r);
+    CHECK_STR(rows("a|b\r\n\r\nx, y|1\r\nz|2", csv), r);
+    CHECK_STR(rows("a,b\n\"x, y\",1\nz,2\n", NULL), r); /* without a name: tabs are usual */
+    CHECK_STR(rows("a;b\n\"x\n;\"\"y\";1\n", csv), "x\n;\"y|1\n");
+    CHECK_STR(rows("a;b\n\"x;y\";1\n", O(.format = SES_TABLE_CSV, .quotes = SES_QUOTES_OFF)), "\"x;y\";1\n");
+    CHECK_STR(rows("x;1\ny;2\n", O(.format = SES_TABLE_CSV, .no_header = true)), "x|1\ny|2\n");
+    /* in doubt: as usual */
+    CHECK_STR(rows("a,b\n1;x,2\n3;y,4\n", csv), "1;x|2\n3;y|4\n");
+    CHECK_STR(rows("a;b\nx;y;z\n", csv), "x;y;z\n");
+    CHECK_STR(rows("a;b|c\nx;y|z\n", csv), "x;y|z\n");
+    CHECK_STR(rows("a;b\n", csv), "");
+    CHECK_STR(rows("a,b\nx,y\n", O(.format = SES_TABLE_TSV)), "x,y\n");
+    CHECK_STR(rows("Hi, you\nHi, me\n", O(.no_header = true)), "Hi, you\nHi, me\n");
+
+    CHECK_STR(rows("Label\t Text \n1\tx\n", O(COLUMNS("text", "label"))), "x|1\n");
+    CHECK_STR(rows("Text\ttext\nx\ty\n", O(COLUMNS("text"))), "y\n");
+    CHECK_STR(rows("Text\tTEXT\nx\ty\n", O(COLUMNS("text"))),
+              "! two columns are named \"text\": select one by its number, 1 or 2");
+    const char *keys = "{\"Text\":\"x\",\"A\":{\"B\":1}}\n";
+    CHECK_STR(rows(keys, O(.format = SES_TABLE_JSONL, COLUMNS("text", "a.b"))), "x|1\n");
+    CHECK(strstr(rows("{\"Text\":1,\"TEXT\":2}\n", O(.format = SES_TABLE_JSONL, COLUMNS("text"))),
+                 "! line 1: no field \"text\""));
+}
+
+static void json_array(void)
+{
+    const ses_records_options *all = O(.format = SES_TABLE_JSONL);
+    CHECK_STR(rows("[{\"a\":\"x\"},{\"a\":\"]},\\\"\"}]", all), "x\n]},\"\n");
+    CHECK_STR(rows("\n [\n {\"a\":\n [1,\n 2]},\n\n{\"a\":{}} , {\"a\":2}\n]\n\n", all), "1,2\n{}\n2\n");
+    CHECK_STR(rows("[]", all), "! the file is empty");
+    CHECK_STR(rows("[{\"a\":1}\n{\"a\":2}]", all),
+              "1\n! line 2: expected ',' or ']' after an object of the array");
+    CHECK_STR(rows("[{\"a\":1},\n]", all), "1\n! line 2: expected an object after ','");
+    CHECK_STR(rows("[{\"a\":1},\n", all), "1\n! line 1: the array that the file begins with is never closed");
+    CHECK_STR(rows("[{\"a\":1}\n,{\"a\":\n\n", all), "1\n! line 2: the object is never closed");
+    CHECK_STR(rows("[{\"a\":1}]\n{\"a\":1}", all), "1\n! line 2: text after the array");
+    CHECK(strstr(rows("[{\"a\":\"x\ny\"}]", all), "! line 1: "));
+    CHECK_STR(rows("[{\"a\":1},\n{\"b\":1}]", all), "1\n! line 2: no field \"a\"; available: b");
+    CHECK_STR(rows("{\"a\":1}\n[{\"a\":1}]", all), "1\n! line 2: an array, expected an object {...}");
+}
+
 static void jsonl(void)
 {
     const ses_records_options *all = O(.format = SES_TABLE_JSONL);
@@ -130,7 +177,7 @@ static void jsonl(void)
               "! line 1: field \"a\": an object, expected a string or a number");
     CHECK_STR(rows("{\"a\":[[1]]}\n", O(.format = SES_TABLE_JSONL, COLUMNS("a"))),
               "! line 1: field \"a\": nested array, expected strings or numbers");
-    CHECK_STR(rows("[1]\n", all), "! line 1: an array, expected an object {...}");
+    CHECK_STR(rows("[1]\n", all), "! line 1: an integer, expected an object {...}");
     CHECK_STR(rows("{\"a\":\"x\\u0000\"}\n", all), "! line 1: field \"a\": NUL in a string");
     CHECK_STR(rows(" \n", all), "! the file is empty");
     CHECK(strstr(rows("{\"a\":1}\n{\"a\"}\n", all), "1\n! line 2: "));
@@ -317,7 +364,9 @@ int main(void)
     if (!CHECK(mkdtemp(dir))) return check_report();
     tsv();
     csv();
+    found();
     jsonl();
+    json_array();
     files();
     conll();
     squad();

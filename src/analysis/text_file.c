@@ -93,20 +93,6 @@ static bool read_lines(ses_text_file *f, const char *path, const ses_text_file_o
 
 /* ---- tables ---- */
 
-/* The first column of a table with another separator is the whole row, with its labels. */
-static bool check_separator(ses_records *r, const char *path, ses_err *e)
-{
-    const char *name = ses_records_column_name(r, 0);
-    const ses_string *row = NULL;
-    bool one = ses_records_name_count(r) == 1 && ses_records_next(r, &row, NULL) && row;
-    char c = one && name ? ses_other_separator(name, row[0].p) : 0;
-    return !c ||
-           ses_fail(e, SES_EFORMAT, "%s: one column, \"%s\": its fields seem to be separated by '%c'%s; %s",
-                    path, ses_quoted_of(name, strlen(name)).s, c,
-                    ses_records_format(r) == SES_TABLE_TSV ? ", not by tabs" : ", not by ','",
-                    c == ',' ? "name the file .csv" : "write it with tabs (.tsv) or commas (.csv)");
-}
-
 /* The first of several columns may have numbers or labels. */
 static bool check_only(const ses_records *r, const char *path, ses_err *e)
 {
@@ -137,8 +123,7 @@ static const char *choose_column(const char *path, const ses_text_file_options *
             if (name && !strcmp(name, names[k]) && !strcmp(found, "1")) found = names[k];
         }
     bool json = r && ses_records_format(r) == SES_TABLE_JSONL;
-    if (r && !json && !strcmp(found, "1") && (!check_separator(r, path, e) || !check_only(r, path, e)))
-        found = NULL;
+    if (r && !json && !strcmp(found, "1") && !check_only(r, path, e)) found = NULL;
     ses_records_free(r);
     return found && json && !strcmp(found, "1") ? "text" : found;
 }

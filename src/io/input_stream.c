@@ -277,10 +277,19 @@ void ses_input_stream_free(ses_input_stream *p)
     ses_free(p);
 }
 
+/* Whether the input, not compressed, has the byte order mark of UTF-16, with which UTF-8 never begins. */
+static bool begins_as_utf16(ses_input_stream *p)
+{
+    while (!p->format && !p->end && p->w.n_in == 1 && p->w.in[0] >= 0xFE)
+        if (!fill(p, &p->broken)) return false;
+    return !p->format && p->w.n_in >= 2 && (p->w.in[0] ^ p->w.in[1]) == 1 && p->w.in[0] >= 0xFE;
+}
+
 ses_input_stream *ses_input_stream_open_text(const char *path, ses_text_encoding encoding, ses_err *e)
 {
     ses_input_stream *p = ses_input_stream_open(path, e);
     if (p) p->to_utf8.encoding = encoding;
+    if (p && encoding == SES_ENCODING_UTF8 && begins_as_utf16(p)) p->to_utf8.encoding = SES_ENCODING_UTF16;
     return p;
 }
 
@@ -405,7 +414,8 @@ ses_input_stream *ses_input_stream_open_start(const char *path, int64_t *before,
 {
     bool in = !strcmp(path, "-");
     *before = in ? lseek(STDIN_FILENO, 0, SEEK_CUR) : -1;
-    if (!in || (*before >= 0 && lseek(STDIN_FILENO, 0, SEEK_SET) >= 0)) return ses_input_stream_open(path, e);
+    if (!in || (*before >= 0 && lseek(STDIN_FILENO, 0, SEEK_SET) >= 0))
+        return ses_input_stream_open_text(path, SES_ENCODING_UTF8, e);
     ses_fail(e, SES_EIO, "%s", strerror(errno));
     return NULL;
 }
@@ -422,7 +432,8 @@ bool ses_input_measure(const char *path, uint64_t *bytes, bool *compressed, ses_
     int64_t before;
     ses_input_stream *p = ses_input_stream_open_start(path, &before, e);
     if (!p) return false;
-    bool known = !p->format && p->size, ok = known || read_up_to(p, UINT64_MAX, NULL, e);
+    bool known = !p->format && !p->to_utf8.encoding && p->size,
+         ok = known || read_up_to(p, UINT64_MAX, NULL, e);
     *bytes = known ? p->size : p->given;
     *compressed = p->format != NULL;
     return ses_input_stream_close_start(p, before, e) && ok;

@@ -9,7 +9,8 @@
 typedef struct ses_input_stream ses_input_stream;
 
 ses_input_stream *ses_input_stream_open(const char *path, ses_err *e); /* "-": standard input */
-/* The same, converted to UTF-8. UTF-8 itself is not checked: see io/text_decoder.h. */
+/* The same, converted to UTF-8. A file with the byte order mark of UTF-16 is UTF-16 unless another encoding
+ * is given. UTF-8 itself is not checked: see io/text_decoder.h. */
 ses_input_stream *ses_input_stream_open_text(const char *path, ses_text_encoding encoding, ses_err *e);
 void ses_input_stream_free(ses_input_stream *p);
 
@@ -28,8 +29,8 @@ bool ses_input_stream_skip(ses_input_stream *p, uint64_t to, ses_err *e);
 ses_input_stream *ses_input_stream_open_start(const char *path, int64_t *before, ses_err *e);
 bool ses_input_stream_close_start(ses_input_stream *p, int64_t before, ses_err *e);
 
-/* Decompressed size of a file: of a compressed one (*compressed) by reading it. "-": standard input from its
- * start, which must be a regular file; its position does not change. */
+/* Decompressed size of a file, as UTF-8: of a compressed one (*compressed) by reading it. "-": standard
+ * input from its start, which must be a regular file; its position does not change. */
 bool ses_input_measure(const char *path, uint64_t *bytes, bool *compressed, ses_err *e);
 /* Line ends in the first n bytes of the decompressed file; "-" as above. */
 bool ses_input_count_lines(const char *path, uint64_t n, uint64_t *lines, ses_err *e);

@@ -1,48 +1,12 @@
-/* Reader of rows of TSV, CSV and JSON-lines files. */
+/* Reader of rows of TSV and CSV files; see records_json.c for JSON. */
 #include "base/alloc.h"
-#include "base/number.h"
-#include "records_range.h"
+#include "records_impl.h"
 #include "table_text.h"
-#include "text_reader.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_FIELDS = 1 << 16, MAX_ROW = 64 << 20 };
-
-typedef struct range {
-    size_t begin, n;
-} range;
-
-struct ses_records {
-    ses_text_reader lines;
-    ses_table_format format;
-    char delimiter;
-    bool quotes, ragged, header, keep_arrays;
-    bool row_failed; /* the last error is about the fields of a row */
-    size_t max_row;
-
-    char **want; /* requested columns; NULL: all */
-    size_t n_want;
-    size_t *column; /* field index of each requested column of a table */
-    char **name;    /* column names of the header */
-    size_t n_names;
-    size_t expected; /* fields of a row; 0: not known yet */
-    bool bound;      /* columns are resolved */
-    bool all_keys;   /* JSON lines: no column was requested */
-
-    ses_buf bytes; /* fields of the row, a NUL after each */
-    range *field;  /* in bytes */
-    size_t n, cap;
-    ses_string *out;
-    size_t n_out;
-    uint64_t line;
-    ses_json_doc *doc;
-    ses_string json_text; /* the line of doc */
-    bool pending;         /* the first row was already read by the open */
-    uint64_t offset, end; /* where the last row starts; where rows must start before, 0: anywhere */
-};
+enum { MAX_ROW = 64 << 20 };
 
 /* Counts the skipped lines, if there are any. */
 static uint64_t count_line(ses_records *r)
@@ -51,13 +15,12 @@ static uint64_t count_line(ses_records *r)
     return r->line = ses_text_reader_line(&r->lines) - after;
 }
 
-static bool at_line(ses_records *r, ses_err *e)
+bool ses_records_at_line(ses_records *r, ses_err *e)
 {
     return ses_wrap(e, "line %llu", (unsigned long long)count_line(r));
 }
 
-/* Reads a line that may start a row; *s is NULL at the end of the file or of the range. */
-static bool next_start(ses_records *r, const char **s, size_t *n, ses_err *e)
+bool ses_records_next_start(ses_records *r, const char **s, size_t *n, ses_err *e)
 {
     r->offset = ses_text_reader_offset(&r->lines);
     *s = NULL;
@@ -69,18 +32,19 @@ static bool next_start(ses_records *r, const char **s, size_t *n, ses_err *e)
 
 /* ---- one row of a delimited file ---- */
 
-static bool end_field(ses_records *r, size_t begin, ses_err *e)
+bool ses_records_end_field(ses_records *r, size_t begin, ses_err *e)
 {
     if (r->n == r->cap) {
         size_t cap = r->cap ? 2 * r->cap : 16;
-        range *p = cap <= MAX_FIELDS ? ses_realloc_array(r->field, cap, sizeof *p, e) : NULL;
+        ses_field_range *p =
+            cap <= SES_RECORDS_MAX_FIELDS ? ses_realloc_array(r->field, cap, sizeof *p, e) : NULL;
         if (!p)
-            return ses_fail(e, cap > MAX_FIELDS ? SES_EFORMAT : SES_ENOMEM, "more than %d fields",
-                            (int)MAX_FIELDS);
+            return ses_fail(e, cap > SES_RECORDS_MAX_FIELDS ? SES_EFORMAT : SES_ENOMEM, "more than %d fields",
+                            (int)SES_RECORDS_MAX_FIELDS);
         r->field = p;
         r->cap = cap;
     }
-    r->field[r->n++] = (range){ begin, r->bytes.len - begin };
+    r->field[r->n++] = (ses_field_range){ begin, r->bytes.len - begin };
     ses_buf_put(&r->bytes, 0);
     return ses_buf_ok(&r->bytes, e);
 }
@@ -138,7 +102,7 @@ static bool split(ses_records *r, const char *s, size_t n, ses_err *e)
             ses_buf_append(&r->bytes, s + i, len);
             i += len;
         }
-        if (!end_field(r, begin, e)) return false;
+        if (!ses_records_end_field(r, begin, e)) return false;
         if (i >= n) return true;
         i++;
     }
@@ -150,10 +114,10 @@ static bool read_row(ses_records *r, bool *found, ses_err *e)
     const char *s = NULL;
     size_t n = 0;
     do
-        if (!next_start(r, &s, &n, e)) return false;
+        if (!ses_records_next_start(r, &s, &n, e)) return false;
     while (s && !n);
     *found = s != NULL;
-    return !s || split(r, s, n, e) || at_line(r, e);
+    return !s || split(r, s, n, e) || ses_records_at_line(r, e);
 }
 
 /* ---- columns ---- */
@@ -170,7 +134,7 @@ static bool is_number(const char *s, size_t *x)
 {
     *x = 0;
     for (const char *p = s; *p; p++) {
-        if (*p < '0' || *p > '9' || *x > MAX_FIELDS) return false;
+        if (*p < '0' || *p > '9' || *x > SES_RECORDS_MAX_FIELDS) return false;
         *x = 10 * *x + (size_t)(*p - '0');
     }
     return *s && *x;
@@ -202,17 +166,29 @@ static bool fail_no_column(const ses_records *r, const char *want, ses_err *e)
     return false;
 }
 
+/* Reports that `want` is the name of columns i and k. */
+static bool fail_two_columns(const char *want, size_t i, size_t k, ses_err *e)
+{
+    return ses_fail(e, SES_EFORMAT, "two columns are named \"%s\": select one by its number, %zu or %zu",
+                    ses_quoted_of(want, strlen(want)).s, i + 1, k + 1);
+}
+
+/* A column by its exact name, else by its name in any case; SIZE_MAX: none. */
+static bool find_name(const ses_records *r, const char *want, bool exact, size_t *found, ses_err *e)
+{
+    *found = SIZE_MAX;
+    for (size_t k = 0; k < r->n_names; k++) {
+        if (exact ? strcmp(r->name[k], want) : !ses_is_column_name(r->name[k], want)) continue;
+        if (*found != SIZE_MAX) return fail_two_columns(want, *found, k, e);
+        *found = k;
+    }
+    return *found != SIZE_MAX || !exact || find_name(r, want, false, found, e);
+}
+
 static bool find_column(ses_records *r, const char *want, size_t *at, ses_err *e)
 {
-    size_t found = SIZE_MAX, number;
-    for (size_t k = 0; k < r->n_names; k++) {
-        if (strcmp(r->name[k], want) != 0) continue;
-        if (found != SIZE_MAX)
-            return ses_fail(e, SES_EFORMAT,
-                            "two columns are named \"%s\": select one by its number, %zu or %zu",
-                            ses_quoted_of(want, strlen(want)).s, found + 1, k + 1);
-        found = k;
-    }
+    size_t found, number;
+    if (!find_name(r, want, true, &found, e)) return false;
     if (found == SIZE_MAX && is_number(want, &number) && (number <= r->expected || r->ragged))
         found = number - 1;
     if (found == SIZE_MAX) return fail_no_column(r, want, e);
@@ -234,10 +210,43 @@ static bool bind(ses_records *r, ses_err *e)
     return true;
 }
 
+/* Whether quotes enclose fields if this is the delimiter. */
+static bool has_quotes(const ses_records *r, char delimiter)
+{
+    return r->quotes_option == SES_QUOTES_ON ||
+           (r->quotes_option == SES_QUOTES_AUTO && (r->format == SES_TABLE_CSV || delimiter != '\t'));
+}
+
+/* The separator of the first rows, if it is not the usual one of the format. */
+static bool find_delimiter(ses_records *r, ses_err *e)
+{
+    static const char known[] = "\t,;|";
+    const char *s;
+    size_t n;
+    bool whole;
+    if (!ses_text_reader_peek(&r->lines, 2, &s, &n, &whole, e)) return false;
+    ses_row_sample sample = { s, n, whole };
+    char found = 0;
+    bool usual = false;
+    for (const char *c = known; *c; c++) {
+        bool fits = ses_row_sample_fits(&sample, *c, has_quotes(r, *c), r->ragged);
+        if (*c == r->delimiter)
+            usual = fits;
+        else if (fits && found != '\t')
+            found = found ? '?' : *c; /* '?': more than one */
+    }
+    if (usual || !found || found == '?') return true;
+    r->delimiter = found;
+    if (found != '\t') r->format = SES_TABLE_CSV;
+    r->quotes = r->quotes_option != SES_QUOTES_OFF;
+    return true;
+}
+
 /* Reads the header, or the first row, which the first ses_records_next returns. */
 static bool begin(ses_records *r, ses_err *e)
 {
     bool found;
+    if (r->find_delimiter && !find_delimiter(r, e)) return false;
     if (!read_row(r, &found, e)) return false;
     if (!found) return ses_fail(e, SES_EFORMAT, "the file is empty");
     r->expected = r->n;
@@ -246,7 +255,7 @@ static bool begin(ses_records *r, ses_err *e)
         r->name = ses_alloc_array(r->n, sizeof *r->name, e);
         if (!r->name) return false;
         for (; r->n_names < r->n; r->n_names++) {
-            const range *p = &r->field[r->n_names];
+            const ses_field_range *p = &r->field[r->n_names];
             r->name[r->n_names] = ses_strndup(r->bytes.data + p->begin, p->n, e);
             if (!r->name[r->n_names]) return false;
         }
@@ -261,183 +270,18 @@ static bool select_fields(ses_records *r, ses_err *e)
         ses_fail(e, SES_EFORMAT, "%zu field%s, the %s has %zu%s", r->n, r->n == 1 ? "" : "s",
                  r->header ? "header" : "first row", r->expected,
                  r->quotes || r->n > r->expected ? "" : " (does the file contain quoted line ends?)");
-        return at_line(r, e);
+        return ses_records_at_line(r, e);
     }
     for (size_t k = 0; k < r->n_out; k++) {
         size_t c = r->column[k];
         if (c >= r->n) {
             ses_fail(e, SES_EFORMAT, "%zu field%s, field %zu requested", r->n, r->n == 1 ? "" : "s", c + 1);
-            return at_line(r, e);
+            return ses_records_at_line(r, e);
         }
         r->out[k] = (ses_string){ r->bytes.data + r->field[c].begin, r->field[c].n };
     }
     r->row_failed = false;
     return true;
-}
-
-/* ---- JSON lines ---- */
-
-static bool put_json(ses_records *r, const ses_json *v, int depth, ses_err *e)
-{
-    char text[SES_NUMBER_CHARS];
-    bool yes = false;
-    int64_t i = 0;
-    uint64_t u = 0;
-    double x = 0;
-    size_t n = 0;
-    ses_json_type t = ses_json_type_of(v);
-    switch (t) {
-    case SES_JSON_NULL: break;
-    case SES_JSON_BOOL: ses_json_bool(v, &yes), ses_buf_puts(&r->bytes, yes ? "true" : "false"); break;
-    case SES_JSON_INT: ses_json_int(v, &i), ses_buf_appendf(&r->bytes, "%" PRId64, i); break;
-    case SES_JSON_UINT: ses_json_uint(v, &u), ses_buf_appendf(&r->bytes, "%" PRIu64, u); break;
-    case SES_JSON_REAL:
-        ses_json_real(v, &x);
-        n = ses_format_double(x, text);
-        ses_buf_append(&r->bytes, text, n);
-        break;
-    case SES_JSON_STRING: {
-        const char *s = ses_json_string(v, &n);
-        if (memchr(s, 0, n + 1) != s + n) return ses_fail(e, SES_EFORMAT, "NUL in a string");
-        ses_buf_append(&r->bytes, s, n);
-        break;
-    }
-    case SES_JSON_ARRAY:
-        for (size_t k = 0; !depth && k < ses_json_len(v); k++) {
-            if (k) ses_buf_put(&r->bytes, ',');
-            if (!put_json(r, ses_json_at(v, k), 1, e)) return false;
-        }
-        if (!depth) break;
-        return ses_fail(e, SES_EFORMAT, "nested array, expected strings or numbers");
-    case SES_JSON_OBJECT:
-        return ses_fail(e, SES_EFORMAT, "%s, expected a string or a number", ses_json_type_name(t));
-    }
-    return ses_buf_ok(&r->bytes, e);
-}
-
-static bool is_nested(const ses_json *v)
-{
-    if (ses_json_type_of(v) == SES_JSON_OBJECT) return true;
-    for (size_t i = 0; ses_json_type_of(v) == SES_JSON_ARRAY && i < ses_json_len(v); i++)
-        if (ses_json_type_of(ses_json_at(v, i)) >= SES_JSON_ARRAY) return true;
-    return false;
-}
-
-static bool put_nested(ses_records *r, const ses_json *v, ses_err *e)
-{
-    size_t n;
-    ses_json_writer *w = ses_json_writer_new(0, e);
-    if (w) ses_json_put_value(w, v);
-    const char *text = w ? ses_json_writer_text(w, &n, e) : NULL;
-    if (text) ses_buf_append(&r->bytes, text, n);
-    ses_json_writer_free(w);
-    return text && ses_buf_ok(&r->bytes, e);
-}
-
-static bool fail_no_key(ses_records *r, const ses_json *root, const char *want, ses_err *e)
-{
-    ses_buf list = { 0 };
-    for (size_t k = 0; k < ses_json_len(root) && list.len < 400; k++) {
-        size_t n;
-        const char *key = ses_json_key(root, k, &n);
-        ses_buf_appendf(&list, "%s%s", k ? ", " : "", ses_quoted_of(key, n).s);
-    }
-    if (ses_buf_ok(&list, e))
-        ses_fail(e, SES_EARG, "no field \"%s\"; available: %s", ses_quoted_of(want, strlen(want)).s,
-                 list.data ? list.data : "none");
-    ses_buf_free(&list);
-    return at_line(r, e);
-}
-
-/* Resolves the columns; the default is all keys of the first object. */
-static bool bind_keys(ses_records *r, const ses_json *root, ses_err *e)
-{
-    r->bound = true;
-    r->all_keys = !r->want;
-    if (!r->want) {
-        r->want = ses_alloc_array(ses_json_len(root), sizeof *r->want, e);
-        if (!r->want) return false;
-        for (; r->n_want < ses_json_len(root); r->n_want++) {
-            size_t n;
-            const char *key = ses_json_key(root, r->n_want, &n);
-            r->want[r->n_want] = ses_strndup(key, n, e);
-            if (!r->want[r->n_want]) return false;
-        }
-    }
-    r->n_out = r->n_want;
-    r->out = ses_alloc_array(r->n_out, sizeof *r->out, e);
-    return r->out != NULL;
-}
-
-static bool is_blank(const char *s, size_t n)
-{
-    while (n && (s[n - 1] == ' ' || s[n - 1] == '\t')) n--;
-    return n == 0;
-}
-
-/* Finds a key, or a path "a.b" through nested objects. */
-static const ses_json *lookup(const ses_json *v, const char *name)
-{
-    const ses_json *found = ses_json_get(v, name);
-    while (!found && v) {
-        char key[256];
-        size_t n = strcspn(name, ".");
-        if (n >= sizeof key) return NULL;
-        memcpy(key, name, n);
-        key[n] = 0;
-        v = ses_json_get(v, key);
-        if (!name[n]) return v;
-        name += n + 1;
-    }
-    return found;
-}
-
-static bool next_json(ses_records *r, bool *found, ses_err *e)
-{
-    const char *s = NULL;
-    size_t n = 0;
-    do
-        if (!next_start(r, &s, &n, e)) return false;
-    while (s && is_blank(s, n));
-    *found = s != NULL;
-    ses_json_free(r->doc);
-    r->doc = NULL;
-    r->json_text = (ses_string){ s, n };
-    if (!s) return true;
-    r->row_failed = true; /* until the fields are known */
-    r->doc = ses_json_parse_line(s, n, e);
-    if (!r->doc) return at_line(r, e);
-    const ses_json *root = ses_json_root(r->doc);
-    if (ses_json_type_of(root) != SES_JSON_OBJECT) {
-        ses_fail(e, SES_EFORMAT, "%s, expected an object {...}", ses_json_type_name(ses_json_type_of(root)));
-        return at_line(r, e);
-    }
-    if (!r->bound && !bind_keys(r, root, e)) return false;
-    r->bytes.len = r->n = 0;
-    for (size_t k = 0; k < r->n_want; k++) {
-        const ses_json *v = lookup(root, r->want[k]);
-        size_t from = r->bytes.len;
-        if (!v) return fail_no_key(r, root, r->want[k], e);
-        bool as_json =
-            (r->all_keys && is_nested(v)) || (r->keep_arrays && ses_json_type_of(v) == SES_JSON_ARRAY);
-        if (!(as_json ? put_nested(r, v, e) : put_json(r, v, 0, e))) {
-            ses_wrap(e, "field \"%s\"", ses_quoted_of(r->want[k], strlen(r->want[k])).s);
-            return at_line(r, e);
-        }
-        if (!end_field(r, from, e)) return at_line(r, e);
-    }
-    for (size_t k = 0; k < r->n; k++)
-        r->out[k] = (ses_string){ r->bytes.data + r->field[k].begin, r->field[k].n };
-    r->row_failed = false;
-    return true;
-}
-
-static bool begin_json(ses_records *r, ses_err *e)
-{
-    bool found;
-    if (!next_json(r, &found, e)) return false;
-    if (!found) return ses_fail(e, SES_EFORMAT, "the file is empty");
-    return r->pending = true;
 }
 
 /* ---- ranges ---- */
@@ -480,7 +324,8 @@ bool ses_records_set_range(ses_records *r, const char *path, uint64_t begin, uin
 {
     r->end = end;
     if (r->pending && r->offset >= begin && r->offset < end) return true;
-    r->pending = false; /* the first row is in another range */
+    r->pending = false; /* the first row is in another ses_field_range */
+    if (r->array) return ses_records_pass_elements(r, begin, e);
     bool quotes = r->quotes && r->format != SES_TABLE_JSONL;
     return quotes ? pass_rows(r, begin, e) : ses_text_reader_skip(&r->lines, path, begin, e);
 }
@@ -501,7 +346,9 @@ static ses_records *make(const char *path, const ses_records_options *o, ses_err
     if (!o) o = &none;
     r->format = o->format ? o->format : format_of(path);
     r->delimiter = o->delimiter ? o->delimiter : r->format == SES_TABLE_CSV ? ',' : '\t';
-    r->quotes = o->quotes == SES_QUOTES_ON || (o->quotes == SES_QUOTES_AUTO && r->format == SES_TABLE_CSV);
+    r->quotes_option = o->quotes;
+    r->quotes = has_quotes(r, r->delimiter);
+    r->find_delimiter = !o->delimiter && (r->format == SES_TABLE_CSV || (!o->format && !o->no_header));
     r->lines.encoding = o->encoding;
     r->keep_arrays = o->keep_arrays;
     r->ragged = o->ragged;
@@ -520,7 +367,7 @@ static ses_records *make(const char *path, const ses_records_options *o, ses_err
 
 static bool start(ses_records *r, ses_err *e)
 {
-    return r->format == SES_TABLE_JSONL ? begin_json(r, e) : begin(r, e);
+    return r->format == SES_TABLE_JSONL ? ses_records_begin_json(r, e) : begin(r, e);
 }
 
 uint64_t ses_records_consumed(const ses_records *r)
@@ -553,6 +400,7 @@ void ses_records_free(ses_records *r)
     for (size_t k = 0; k < r->n_names; k++) ses_free(r->name[k]);
     ses_text_reader_free(&r->lines);
     ses_buf_free(&r->bytes);
+    ses_buf_free(&r->element);
     ses_json_free(r->doc);
     ses_free(r->want);
     ses_free(r->column);
@@ -569,7 +417,7 @@ bool ses_records_next(ses_records *r, const ses_string **row, ses_err *e)
     r->row_failed = false;
     if (r->pending)
         r->pending = false;
-    else if (!(json ? next_json(r, &found, e) : read_row(r, &found, e)))
+    else if (!(json ? ses_records_next_json(r, &found, e) : read_row(r, &found, e)))
         return false;
     if (!found) return true;
     if (!json && !select_fields(r, e)) return false;

@@ -1,4 +1,4 @@
-/* Tables by mistake: see table_text.h. */
+/* Texts of tables: see table_text.h. */
 #define _POSIX_C_SOURCE 200809L
 #include "table_text.h"
 
@@ -43,9 +43,47 @@ static char separator(const char *first, size_t n_first, const char *second, siz
     return 0;
 }
 
-char ses_other_separator(const char *name, const char *row)
+/* Counts the separators of the row at *at and passes it; *open: the text ends within it. */
+static size_t count_row(const ses_row_sample *s, char separator, bool quotes, size_t *at, bool *open)
 {
-    return separator(name, strlen(name), row, strlen(row));
+    bool quoted = false, begins = true;
+    size_t n = 0, i = *at;
+    for (; i < s->n && (quoted || s->text[i] != '\n'); i++) {
+        char c = s->text[i];
+        if (quotes && c == '"' && (quoted || begins)) quoted = !quoted; /* "" closes and opens */
+        begins = c == separator || (quoted && !begins);
+        n += !quoted && c == separator;
+    }
+    *open = i == s->n;
+    *at = i + (i < s->n);
+    return n;
+}
+
+bool ses_row_sample_fits(const ses_row_sample *s, char separator, bool quotes, bool first_only)
+{
+    enum { ROWS = 32 };
+    size_t at = 0, first = 0, rows = 0;
+    while (at < s->n && rows < ROWS) {
+        bool open, empty = s->text[at] == '\n' || s->text[at] == '\r';
+        size_t n = count_row(s, separator, quotes, &at, &open);
+        if (empty || (open && !s->whole)) continue;
+        if (rows++ == 0) first = n;
+        if (!n || n != first) return false;
+        if (first_only) return true;
+    }
+    return rows > 1;
+}
+
+bool ses_is_column_name(const char *column, const char *name)
+{
+    column += strspn(column, " ");
+    size_t n = strlen(column), i = 0;
+    while (n && column[n - 1] == ' ') n--;
+    for (; i < n && name[i]; i++) {
+        char a = column[i], b = name[i];
+        if ((a >= 'A' && a <= 'Z' ? a + 32 : a) != (b >= 'A' && b <= 'Z' ? b + 32 : b)) return false;
+    }
+    return n && i == n && !name[i];
 }
 
 /* Whether the first two lines are rows of a table. */
@@ -75,8 +113,7 @@ static char next_sign(const char **s)
     return **s ? *(*s)++ : 0;
 }
 
-/* How the file begins: '{', an object; '[', an array of objects; 0: otherwise. The lines may be long. */
-static char json_start(const char *path)
+char ses_json_start(const char *path)
 {
     char start[START_BYTES + 1] = { 0 };
     ses_input_stream *in = ses_input_stream_open(path, NULL);
@@ -94,7 +131,7 @@ bool ses_refuse_table(const char *path, const char *remedy, ses_err *e)
     struct stat s;
     if (!ses_is_table_name(path) || stat(path, &s) || !S_ISREG(s.st_mode)) return true;
     bool json = ses_is_json_lines_name(path);
-    char start = json ? json_start(path) : 0;
+    char start = json ? ses_json_start(path) : 0;
     if (json ? !start : !is_table(path)) return true;
     return ses_fail(e, SES_EFORMAT, "%s, not plain text: %s would be words of the text; %s",
                     start == '[' ? "an array in JSON (JSON lines have an object on each line)"

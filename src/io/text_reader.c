@@ -126,6 +126,20 @@ bool ses_text_reader_skip(ses_text_reader *l, const char *path, uint64_t to, ses
     return l->skipped != NULL;
 }
 
+bool ses_text_reader_peek(ses_text_reader *l, size_t n_lines, const char **s, size_t *n, bool *whole,
+                          ses_err *e)
+{
+    for (size_t seen = 0, lines = 0;;) {
+        for (; seen < l->left && lines < n_lines; seen++) lines += l->at[seen] == '\n';
+        if (lines == n_lines || l->done || l->left > l->max) break;
+        if (!fill(l, e)) return false;
+    }
+    *s = l->left ? l->at : "";
+    *n = l->left;
+    *whole = l->done;
+    return true;
+}
+
 bool ses_text_reader_next(ses_text_reader *l, const char **s, size_t *n, ses_err *e)
 {
     const char *lf = NULL;

@@ -30,6 +30,11 @@ void ses_text_reader_free(ses_text_reader *l);
  * UTF-8 without NUL. */
 bool ses_text_reader_next(ses_text_reader *l, const char **s, size_t *n, ses_err *e);
 
+/* Bytes that the next calls return, at least n_lines lines of them unless the input ends before or a line is
+ * too long; *whole: the input ends there. They are not checked. Before the first line. */
+bool ses_text_reader_peek(ses_text_reader *l, size_t n_lines, const char **s, size_t *n, bool *whole,
+                          ses_err *e);
+
 /* Byte offset of the line that the next call returns, in the decompressed input. */
 uint64_t ses_text_reader_offset(const ses_text_reader *l);
 /* Skips to the first line that starts at byte `to` or later; nothing if that is the next line. path: as it

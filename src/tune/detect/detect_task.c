@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "io/records_range.h"
+#include "io/table_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +81,8 @@ const char *ses_finetune_detect_task(const char *path, const ses_data_options *o
         ses_fail(e, SES_EIO, "%s: not found", path);
         return NULL;
     }
-    if (f == SES_FORMAT_SQUAD || (f == SES_FORMAT_AUTO && ends_with(path, ".json"))) return "answer";
+    bool json = f == SES_FORMAT_AUTO && ends_with(path, ".json") && ses_json_start(path) != '[';
+    if (f == SES_FORMAT_SQUAD || json) return "answer";
     if (f == SES_FORMAT_CONLL || f == SES_FORMAT_CONLLU) return "tag";
     if (f == SES_FORMAT_AUTO && (ends_with(path, ".conll") || ends_with(path, ".conllu"))) return "tag";
     if (f == SES_FORMAT_TEXT || (f == SES_FORMAT_AUTO && ends_with(path, ".txt"))) return "continue";
