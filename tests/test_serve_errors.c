@@ -28,15 +28,18 @@ static void check_error(serving *s, const ses_json *v, ses_error_style style, co
 {
     static const char *const shapes[] = { [SES_STYLE_OPENAI] = "{error:{message:s,type:s,param:",
                                           [SES_STYLE_TEI] = "{error:s,error_type:s}",
+                                          [SES_STYLE_COHERE] = "{message:s}",
                                           [SES_STYLE_PLAIN] = "{error:s}" };
     const char *shape = shape_of(s, v), *want = shapes[style];
     CHECK_MSG(style == SES_STYLE_OPENAI ? !strncmp(shape, want, strlen(want)) : !strcmp(shape, want),
               "%s, wanted %s", shape, want);
-    const char *message = text_at(v, style == SES_STYLE_OPENAI ? "error/message" : "error");
+    const char *message = text_at(v, style == SES_STYLE_OPENAI   ? "error/message"
+                                     : style == SES_STYLE_COHERE ? "message"
+                                                                 : "error");
     CHECK_MSG(strstr(message, part) && !strchr(message, '\n'), "\"%s\" lacks \"%s\"", message, part);
 }
 
-enum { O = SES_STYLE_OPENAI, T = SES_STYLE_TEI, P = SES_STYLE_PLAIN };
+enum { O = SES_STYLE_OPENAI, T = SES_STYLE_TEI, C = SES_STYLE_COHERE, P = SES_STYLE_PLAIN };
 
 static const struct {
     const char *path, *body;
@@ -72,7 +75,7 @@ static const struct {
     { "/rerank", "{\"texts\":[\"a\"]}", 422, T, "\"query\" is missing" },
     { "/rerank", "{\"query\":\"a\"}", 422, T, "\"texts\" is missing" },
     { "/rerank", "{\"query\":\"a\",\"texts\":[]}", 400, T, "empty" },
-    { "/v1/rerank", "{\"query\":\"a\",\"documents\":[]}", 400, O, "empty" },
+    { "/v1/rerank", "{\"query\":\"a\",\"documents\":[]}", 400, C, "empty" },
     { "/score", "{\"queries\":\"a\"}", 400, O, "\"documents\" is missing" },
     { "/similarity", "{}", 422, T, "missing" },
     { "/similarity", "{\"inputs\":{\"source_sentence\":\"a\",\"sentences\":[]}}", 400, T, "empty" },
@@ -126,9 +129,9 @@ static const struct {
     { "/rerank", "{\"query\":\"a\",\"texts\":[5]}", 422, T, "element 0" },
     { "/rerank", "{\"query\":\"a\",\"texts\":[\"a\"],\"top_n\":0}", 422, T, "from 1" },
     { "/rerank", "{\"query\":\"a\",\"texts\":[\"a\"],\"return_text\":\"a\"}", 422, T, "true or false" },
-    { "/v1/rerank", "{\"query\":\"a\",\"documents\":\"a\"}", 400, O, "a list" },
-    { "/v1/rerank", "{\"query\":\"a\",\"documents\":[{\"txt\":\"a\"}]}", 400, O, "document 0" },
-    { "/v2/rerank", "{\"query\":\"a\",\"documents\":[\"a\"],\"top_n\":\"1\"}", 400, O, "an integer" },
+    { "/v1/rerank", "{\"query\":\"a\",\"documents\":\"a\"}", 400, C, "a list" },
+    { "/v1/rerank", "{\"query\":\"a\",\"documents\":[{\"txt\":\"a\"}]}", 400, C, "document 0" },
+    { "/v2/rerank", "{\"query\":\"a\",\"documents\":[\"a\"],\"top_n\":\"1\"}", 400, C, "an integer" },
     { "/score", "{\"queries\":[\"a\",\"b\"],\"documents\":[\"a\",\"b\",\"c\"]}", 400, O, "not 2" },
     { "/similarity", "{\"inputs\":\"a\"}", 422, T, "an object" },
     { "/similarity", "{\"inputs\":{\"source_sentence\":5,\"sentences\":[\"a\"]}}", 422, T, "a string" },
@@ -242,8 +245,8 @@ static const struct {
     { "/ui/none.js", NULL, 404, P, "no such file" },
     { "/nothing", NULL, 404, P, "/openapi.json" },
     { "/nothing", "{}", 404, P, "/openapi.json" },
-    { "/embed", NULL, 405, P, "POST" },
-    { "/health", "{}", 405, P, "GET" },
+    { "/embed", NULL, 405, T, "POST" },
+    { "/health", "{}", 405, T, "GET" },
     { "/admin/models/mask/reload", "{}", 404, P, "no route" },
 };
 

@@ -152,7 +152,7 @@ static void test_document_tokens(serving *s)
     CHECK(number_at(v, "results/0/relevance_score") == whole);
     CHECK(header_number(s, "x-truncated-tokens") == -1);
     v = post(s, path, RERANK("The bell", ",\"max_tokens_per_doc\":0"), 400);
-    CHECK_STR(text_at(v, "error/param"), "max_tokens_per_doc");
+    CHECK(strstr(text_at(v, "message"), "\"max_tokens_per_doc\""));
 }
 
 static void test_ids(serving *s)

@@ -95,6 +95,7 @@ static bool keyword_is_valid(const ses_json *root, const char *key, const ses_js
     if (!strcmp(key, "enum")) return is_among(x, v);
     if (!strcmp(key, "const")) return is_equal(x, v);
     if (!strcmp(key, "pattern")) return !s || matches(ses_json_string(x, NULL), s, n);
+    if (!strcmp(key, "not")) return !is_valid(root, x, v);
     if (any || one || !strcmp(key, "allOf")) {
         for (size_t i = 0; i < ses_json_len(x); i++) valid += is_valid(root, ses_json_at(x, i), v);
         return any ? valid > 0 : one ? valid == 1 : valid == ses_json_len(x);
@@ -330,9 +331,11 @@ static void check_members(serving *s, const ses_json *root, const char *path, co
         check_members(s, root, path, schema, parameters, body, "parameters");
 }
 
-static void test_members(serving *s, const ses_json *root)
+/* start: of the paths to test. */
+static void test_members(serving *s, const ses_json *root, const char *start)
 {
     for (size_t i = 0; i < SES_LEN(valid); i++) {
+        if (strncmp(valid[i].path, start, strlen(start))) continue;
         const ses_json *schema = schema_of(root, valid[i].path);
         ses_json_doc *doc = ses_json_parse(valid[i].body, strlen(valid[i].body), NULL);
         if (CHECK_MSG(schema && doc, "%s is not described", valid[i].path)) {
@@ -363,17 +366,38 @@ static void test_keys(void)
     serving_stop(&s);
 }
 
-int main(void)
+static void test_server(const ses_server_options *o, const char *const *starts)
 {
     serving s;
-    make_models();
-    ses_server_options o = options();
-    serving_start(&s, &o);
+    serving_start(&s, o);
     get(&s, "/openapi.json", 200);
     ses_json_doc *doc = ses_json_parse(s.a.body.p, s.a.body.n, NULL);
-    test_members(&s, ses_json_root(doc));
+    for (; *starts; starts++) test_members(&s, ses_json_root(doc), *starts);
     ses_json_free(doc);
     serving_stop(&s);
+}
+
+/* Embedders rank, and all names are valid for the only model of a task. */
+static void test_names(void)
+{
+    static const char *const starts[] = {
+        "/rerank", "/v2/rerank", "/embed", "/v1/completions", "/score", NULL
+    };
+    static const char *few[3], *alias[] = { "x=encoder" };
+    ses_server_options o = options();
+    few[0] = "mask=tests/pipelines/bert-mask", few[1] = models[0], few[2] = "sesame-gpt";
+    o.models = few, o.n_models = 3, o.aliases = alias, o.n_aliases = 1;
+    test_server(&o, starts);
+    o.any_model = true;
+    test_server(&o, starts);
+}
+
+int main(void)
+{
+    make_models();
+    ses_server_options o = options();
+    test_server(&o, (const char *const[]){ "", NULL });
+    test_names();
     test_keys();
     remove_models();
     return check_report();

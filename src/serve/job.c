@@ -68,8 +68,16 @@ ses_string ses_job_copy(ses_job *j, const char *s, size_t n)
 
 bool ses_job_find_model(ses_worker *w, ses_job *j, const char *name, const ses_task_entry *task)
 {
-    if (!j->model) j->model = ses_registry_find(ses_server_registry(w->server), name, task);
+    ses_registry *r = ses_server_registry(w->server);
+    bool any = task && ses_server_get_options(w->server)->any_model;
+    if (!j->model) j->model = ses_registry_find(r, name, task);
+    if (!j->model && any) j->model = ses_registry_only(r, task);
     if (j->model) return true;
+    if (name && *name && any)
+        return ses_api_fail(
+            &j->error, SES_API_NOT_FOUND, "model",
+            "no model \"%s\" is loaded, and not exactly one for %s; GET /v1/models lists them",
+            ses_quoted_of(name, strlen(name)).s, task->name);
     if (name && *name)
         return ses_api_fail(&j->error, SES_API_NOT_FOUND, "model",
                             "no model \"%s\" is loaded; GET /v1/models lists them",
@@ -189,7 +197,16 @@ bool ses_job_check_items(ses_job *j)
     return true;
 }
 
-/* ---- lane and deadline ---- */
+/* ---- headers ---- */
+
+/* Browsers name the site whose page sends a request. */
+bool ses_job_is_same_site(const ses_job *j)
+{
+    ses_string origin = ses_http_header(j->x, "origin"), host = ses_http_header(j->x, "host");
+    if (!origin.p) return true;
+    return origin.n > host.n + 3 && host.p && !memcmp(origin.p + origin.n - host.n, host.p, host.n) &&
+           !memcmp(origin.p + origin.n - host.n - 3, "://", 3);
+}
 
 static bool read_lane(ses_job *j)
 {

@@ -111,8 +111,12 @@ void ses_job_restart(ses_job *j); /* as it was before the route was called */
 void *ses_job_alloc(ses_job *j, size_t n, size_t size);
 ses_string ses_job_copy(ses_job *j, const char *s, size_t n); /* p NULL and j->error: no memory */
 
+/* No page of another site has sent the request: such a page must not unload models of a server on the user's
+ * machine. */
+bool ses_job_is_same_site(const ses_job *j);
 /* Chooses the model, unless the job has one: name NULL or "": the first for the task, or the first of all
- * without a task. False: j->error. */
+ * without a task. An unknown name means the only model for the task if the server has the option
+ * any_model. False: j->error. */
 bool ses_job_find_model(ses_worker *w, ses_job *j, const char *name, const ses_task_entry *task);
 /* Chooses model and pipeline: name NULL or "": the server's first model for the task. settings: of the whole
  * pipeline, or NULL. False: j->error, or j->needs_worker. */

@@ -55,23 +55,37 @@ bool ses_model_reads_empty(const ses_served_model *m)
     return !none;
 }
 
+/* A member of a schema of the description, or null. */
+static void put_optional(ses_json_writer *json, const char *key, const char *schema)
+{
+    char ref[64];
+    snprintf(ref, sizeof ref, "#/components/schemas/%s", schema);
+    ses_json_member_object(json, key);
+    ses_json_member_array(json, "anyOf");
+    ses_json_begin_object(json);
+    ses_json_member_string(json, "$ref", ref);
+    ses_json_end_object(json);
+    ses_json_begin_object(json);
+    ses_json_member_string(json, "type", "null");
+    ses_json_end_object(json);
+    ses_json_end_array(json);
+    ses_json_end_object(json);
+}
+
 /* Vectors of documents need tokens. */
 static void put_documents_of(const ses_schema_context *x, ses_served_model *m)
 {
-    static const char *const key[] = { "documents", "text_2" };
-    bool filled = !ses_served_model_supports(m, ses_task_find("rerank")) && !ses_model_reads_empty(m);
-    for (size_t i = 0; filled && i < SES_LEN(key); i++) {
-        ses_json_member_object(x->json, key[i]);
-        ses_json_member_array(x->json, "anyOf");
-        ses_json_begin_object(x->json);
-        ses_json_member_string(x->json, "$ref", "#/components/schemas/Texts");
-        ses_json_end_object(x->json);
-        ses_json_begin_object(x->json);
-        ses_json_member_string(x->json, "type", "null");
-        ses_json_end_object(x->json);
-        ses_json_end_array(x->json);
-        ses_json_end_object(x->json);
-    }
+    if (ses_served_model_supports(m, ses_task_find("rerank")) || ses_model_reads_empty(m)) return;
+    put_optional(x->json, "documents", "Texts");
+    put_optional(x->json, "text_2", "Texts");
+}
+
+/* Texts to rank by the vectors of a model for which an empty text has none. */
+static void put_ranked(const ses_schema_context *x, ses_served_model *m)
+{
+    if (ses_served_model_supports(m, ses_task_find("rerank")) || ses_model_reads_empty(m)) return;
+    put_optional(x->json, "texts", "Texts");
+    put_optional(x->json, "documents", "FilledDocuments");
 }
 
 /* A list of token ids; nested: or a list of such lists. */
@@ -118,29 +132,29 @@ static void put_tokens(const ses_schema_context *x, ses_served_model *m)
 static bool has_tokenizer(const ses_served_model *m) { return m->tokenizer != NULL; }
 static bool has_layers(const ses_served_model *m) { return m->model != NULL; }
 
-/* task, other: a model must support one of them. The first model of all answers requests without a
- * name if task is NULL. */
+/* task, other, own: a model must support one of the first two, or be made for the third. The first model of
+ * all answers requests without a name if task is NULL. */
 typedef struct choice {
-    const char *name, *task, *other;
+    const char *name, *task, *other, *own;
     bool (*suits)(const ses_served_model *m);
     void (*put)(const ses_schema_context *x,
                 ses_served_model *m); /* members of the body; NULL: the same for all */
 } choice;
 
 static const choice choices[] = {
-    { "Models-embed", "embed", NULL, NULL, ses_model_vectors_put },
-    { "Models-ollama", "embed", NULL, NULL, put_width },
-    { "Models-tokens", "feature-extraction", NULL, NULL, NULL },
-    { "Models-attention", "feature-extraction", NULL, has_layers, put_layer },
-    { "Models-sparse", "sparse-embed", NULL, NULL, NULL },
-    { "Models-classify", "text-classification", NULL, NULL, NULL },
-    { "Models-rerank", "rerank", NULL, NULL, NULL },
-    { "Models-score", "rerank", "similarity", NULL, put_documents_of },
-    { "Models-similarity", "similarity", NULL, NULL, NULL },
-    { "Models-generate", "text-generation", NULL, NULL, NULL },
-    { "Models-tokenize", NULL, NULL, has_tokenizer, NULL },
-    { "Models-decode", NULL, NULL, has_tokenizer, put_ids },
-    { "Models-detokenize", NULL, NULL, has_tokenizer, put_tokens },
+    { "Models-embed", "embed", NULL, NULL, NULL, ses_model_vectors_put },
+    { "Models-ollama", "embed", NULL, NULL, NULL, put_width },
+    { "Models-tokens", "feature-extraction", NULL, NULL, NULL, NULL },
+    { "Models-attention", "feature-extraction", NULL, NULL, has_layers, put_layer },
+    { "Models-sparse", "sparse-embed", NULL, NULL, NULL, NULL },
+    { "Models-classify", "text-classification", NULL, NULL, NULL, NULL },
+    { "Models-rerank", "rerank", NULL, "embed", NULL, put_ranked },
+    { "Models-score", "rerank", "similarity", NULL, NULL, put_documents_of },
+    { "Models-similarity", "similarity", NULL, NULL, NULL, NULL },
+    { "Models-generate", "text-generation", NULL, NULL, NULL, NULL },
+    { "Models-tokenize", NULL, NULL, NULL, has_tokenizer, NULL },
+    { "Models-decode", NULL, NULL, NULL, has_tokenizer, put_ids },
+    { "Models-detokenize", NULL, NULL, NULL, has_tokenizer, put_tokens },
 };
 
 static bool supports(const ses_served_model *m, const char *task)
@@ -148,10 +162,69 @@ static bool supports(const ses_served_model *m, const char *task)
     return task && ses_served_model_supports(m, ses_task_find(task));
 }
 
+static bool is_own(const ses_served_model *m, const char *task)
+{
+    return task && m->own_task->task == ses_task_find(task)->task;
+}
+
 static bool suits(const choice *c, const ses_served_model *m)
 {
-    bool task = !c->task || supports(m, c->task) || supports(m, c->other);
+    bool task = !c->task || supports(m, c->task) || supports(m, c->other) || is_own(m, c->own);
     return task && (!c->suits || c->suits(m));
+}
+
+/* The names of a model. */
+static void put_names(const ses_schema_context *x, const ses_served_model *m)
+{
+    const char *alias, *model;
+    ses_json_put_string(x->json, m->name);
+    for (size_t i = 0; (alias = ses_registry_alias_at(x->registry, i, &model)); i++)
+        if (!strcmp(model, m->name)) ses_json_put_string(x->json, alias);
+}
+
+/* The task of requests without a name: the route's, or if no model is for it, the other one. NULL: none. */
+static const ses_task_entry *default_task(const ses_schema_context *x, const choice *c)
+{
+    const ses_task_entry *task = c->task ? ses_task_find(c->task) : NULL;
+    const char *other = c->other ? c->other : c->own;
+    for (size_t i = 0; task && i < x->n; i++)
+        if (ses_served_model_supports(x->model[i], task)) return task;
+    return task && other ? ses_task_find(other) : task;
+}
+
+/* The model of requests without a name; x->n: none. */
+static size_t default_model(const ses_schema_context *x, const choice *c)
+{
+    const ses_task_entry *task = default_task(x, c);
+    ses_served_model *m = task ? ses_registry_find(x->registry, NULL, task) : NULL;
+    size_t i = 0;
+    while (i < x->n && (task ? x->model[i] != m : !suits(c, x->model[i]))) i++;
+    ses_served_model_release(m);
+    return i;
+}
+
+/* A request with an unknown name gets the default model. */
+static bool is_for_any_name(const ses_schema_context *x, const choice *c)
+{
+    const ses_task_entry *task = x->o->any_model ? default_task(x, c) : NULL;
+    ses_served_model *only = task ? ses_registry_only(x->registry, task) : NULL;
+    ses_served_model_release(only);
+    return only != NULL;
+}
+
+/* Names of no model. */
+static void put_unknown_names(const ses_schema_context *x)
+{
+    static const char text[] = "^[^\0]*$";
+    ses_json_begin_object(x->json);
+    ses_json_member_string(x->json, "type", "string");
+    ses_json_member_stringn(x->json, "pattern", text, sizeof text - 1);
+    ses_json_member_object(x->json, "not");
+    ses_json_member_array(x->json, "enum");
+    for (size_t i = 0; i < x->n; i++) put_names(x, x->model[i]);
+    ses_json_end_array(x->json);
+    ses_json_end_object(x->json);
+    ses_json_end_object(x->json);
 }
 
 /* {"properties": {"model": {"enum": [...]}, ...}} of model i, or of all that suit with i = n. by_default: the
@@ -162,11 +235,21 @@ static void put_variant(const ses_schema_context *x, const choice *c, size_t i, 
     ses_json_begin_object(json);
     ses_json_member_object(json, "properties");
     ses_json_member_object(json, "model");
+    bool any = by_default && is_for_any_name(x, c);
+    if (any) {
+        ses_json_member_array(json, "anyOf");
+        put_unknown_names(x);
+        ses_json_begin_object(json);
+    }
     ses_json_member_array(json, "enum");
     if (by_default) ses_json_put_null(json), ses_json_put_string(json, "");
     for (size_t k = 0; k < x->n; k++)
-        if (suits(c, x->model[k]) && (i == x->n || i == k)) ses_json_put_string(json, x->model[k]->name);
+        if (suits(c, x->model[k]) && (i == x->n || i == k)) put_names(x, x->model[k]);
     ses_json_end_array(json);
+    if (any) {
+        ses_json_end_object(json);
+        ses_json_end_array(json);
+    }
     ses_json_end_object(json);
     if (c->put && i < x->n) c->put(x, x->model[i]);
     ses_json_end_object(json);
@@ -177,7 +260,7 @@ static void put_variant(const ses_schema_context *x, const choice *c, size_t i, 
 static void put_choice(const ses_schema_context *x, const choice *c)
 {
     ses_json_writer *json = x->json;
-    size_t first = x->n; /* the model of requests without a name */
+    size_t first = default_model(x, c);
     if (!x->names_models) {
         ses_json_member_object(json, c->name);
         ses_json_end_object(json);
@@ -187,10 +270,6 @@ static void put_choice(const ses_schema_context *x, const choice *c)
     ses_json_member_string(json, "description",
                            "the models that the route accepts, and what depends on them");
     ses_json_member_array(json, "anyOf");
-    for (size_t i = x->n; i--;)
-        if (suits(c, x->model[i]) && (first == x->n || !c->task || supports(x->model[i], c->task) ||
-                                      !supports(x->model[first], c->task)))
-            first = i;
     for (size_t i = 0; c->put && i < x->n; i++)
         if (suits(c, x->model[i])) put_variant(x, c, i, c->task ? i == first : !i);
     if (!c->put || first == x->n) put_variant(x, c, x->n, true);
@@ -270,18 +349,19 @@ static void put_pairs(const ses_schema_context *x)
     end_choice(x->json);
 }
 
-static void put_documents(const ses_schema_context *x)
+static void put_documents(const ses_schema_context *x, const char *name, const char *item)
 {
-    static const char item[] =
-        "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"object\",\"required\":[\"text\"],"
-        "\"properties\":{\"text\":{\"type\":\"string\"}}}]}";
-    ses_json_doc *doc = ses_json_parse(item, sizeof item - 1, NULL);
-    ses_json_put_key(x->json, "Documents");
+    ses_json_doc *doc = ses_json_parse(item, strlen(item), NULL);
+    ses_json_put_key(x->json, name);
     begin_list(x->json, 1, x->o->max_inputs);
     ses_json_put_value(x->json, ses_json_root(doc));
     ses_json_end_object(x->json);
     ses_json_free(doc);
 }
+
+#define DOCUMENT(text)                                                                                       \
+    "{\"anyOf\":[" text ",{\"type\":\"object\",\"required\":[\"text\"],\"properties\":{\"text\":" text "}}]" \
+    "}"
 
 /* n texts and as many others; n 1: one text and any number of others. */
 static void put_scored(const ses_schema_context *x, const char *a, const char *b, int n)
@@ -333,7 +413,8 @@ void ses_model_schemas_put(const ses_schema_context *x)
     put_texts(x, "Texts", "a text or a list of texts", 1);
     put_texts(x, "AnyTexts", "a text or a list of texts, which may be empty", 0);
     put_pairs(x);
-    put_documents(x);
+    put_documents(x, "Documents", DOCUMENT("{\"type\":\"string\"}"));
+    put_documents(x, "FilledDocuments", DOCUMENT("{\"type\":\"string\",\"minLength\":1}"));
     put_all_scored(x);
     ses_json_member_object(x->json, "NewTokens");
     ses_json_member_string(x->json, "type", "integer");
@@ -350,6 +431,6 @@ void ses_model_names_put(const ses_schema_context *x)
         return;
     }
     ses_json_member_array(x->json, "enum");
-    for (size_t i = 0; i < x->n; i++) ses_json_put_string(x->json, x->model[i]->name);
+    for (size_t i = 0; i < x->n; i++) put_names(x, x->model[i]);
     ses_json_end_array(x->json);
 }

@@ -11,7 +11,8 @@ typedef struct ses_schema_context {
     const ses_server_options *o;
     ses_served_model **model; /* [n], in the order they were loaded */
     size_t n;
-    bool names_models; /* false: the request has no key, so no names */
+    ses_registry *registry; /* for aliases */
+    bool names_models;      /* false: the request has no key, so no names */
 } ses_schema_context;
 
 /* Members of "components/schemas": Texts, AnyTexts, NewTokens, and "Models-NAME" of the routes that choose a

@@ -19,6 +19,8 @@ struct ses_registry {
     pthread_mutex_t lock;
     ses_served_model **model; /* [n], in the order they were loaded */
     size_t n, capacity;
+    char **alias; /* [n_aliases] "NAME\0MODEL"; they do not change while the server runs */
+    size_t n_aliases, alias_capacity;
 };
 
 /* ---- a model ---- */
@@ -330,7 +332,9 @@ void ses_registry_free(ses_registry *r)
 {
     if (!r) return;
     for (size_t i = 0; i < r->n; i++) ses_served_model_release(r->model[i]);
+    for (size_t i = 0; i < r->n_aliases; i++) ses_free(r->alias[i]);
     pthread_mutex_destroy(&r->lock);
+    ses_free(r->alias);
     ses_free(r->model);
     ses_free(r);
 }
@@ -433,20 +437,77 @@ bool ses_registry_unload(ses_registry *r, const char *name, ses_err *e)
     return m || ses_fail(e, SES_EARG, "no model \"%s\" is loaded", name);
 }
 
+/* ---- names of requests ---- */
+
+bool ses_registry_alias(ses_registry *r, const char *spec, ses_err *e)
+{
+    const char *target = folder_of(spec);
+    if (!target || !*target) return ses_fail(e, SES_EUSAGE, "--alias %s: write NAME=MODEL", spec);
+    char *name = ses_strdup(spec, e);
+    if (!name) return false;
+    name[target - 1 - spec] = 0;
+    pthread_mutex_lock(&r->lock);
+    bool taken = find_index(r, name) < r->n, known = find_index(r, target) < r->n;
+    for (size_t i = 0; i < r->n_aliases; i++) taken |= !strcmp(r->alias[i], name);
+    bool ok = taken ? ses_fail(e, SES_EUSAGE, "--alias %s: the name %s is taken", spec, name)
+              : !known
+                  ? ses_fail(e, SES_EUSAGE, "--alias %s: no model \"%s\" is loaded", spec, target)
+                  : ses_array_reserve(&r->alias, &r->alias_capacity, r->n_aliases + 1, sizeof *r->alias, e);
+    pthread_mutex_unlock(&r->lock);
+    if (ok)
+        r->alias[r->n_aliases++] = name;
+    else
+        ses_free(name);
+    return ok;
+}
+
+const char *ses_registry_alias_at(const ses_registry *r, size_t i, const char **model)
+{
+    if (i >= r->n_aliases) return NULL;
+    *model = r->alias[i] + strlen(r->alias[i]) + 1;
+    return r->alias[i];
+}
+
+/* The name of a model: the alias of one, or the name itself. */
+static const char *resolve(const ses_registry *r, const char *name)
+{
+    const char *alias, *model;
+    for (size_t i = 0; name && (alias = ses_registry_alias_at(r, i, &model)); i++)
+        if (!strcmp(alias, name)) return model;
+    return name;
+}
+
+/* The first pass accepts models made for a task, the second all that support it: embed works with every
+ * encoder. */
+static bool fits(const ses_served_model *m, const ses_task_entry *task, int pass)
+{
+    if (!task) return true;
+    return pass ? ses_served_model_supports(m, task) : m->own_task && m->own_task->task == task->task;
+}
+
 ses_served_model *ses_registry_find(ses_registry *r, const char *name, const ses_task_entry *task)
 {
     ses_served_model *found = NULL;
+    const char *wanted = name && *name ? resolve(r, name) : NULL;
     pthread_mutex_lock(&r->lock);
-    /* a model made for the task before one that merely supports it (embed works with every encoder) */
     for (int pass = 0; pass < 2 && !found; pass++)
-        for (size_t i = 0; i < r->n && !found; i++) {
-            ses_served_model *m = r->model[i];
-            bool fits = name && *name ? !strcmp(m->name, name)
-                        : !task       ? true
-                        : pass        ? ses_served_model_supports(m, task)
-                                      : m->own_task && m->own_task->task == task->task;
-            if (fits) found = m;
-        }
+        for (size_t i = 0; i < r->n && !found; i++)
+            if (wanted ? !strcmp(r->model[i]->name, wanted) : fits(r->model[i], task, pass))
+                found = r->model[i];
+    if (found) ses_served_model_retain(found);
+    pthread_mutex_unlock(&r->lock);
+    return found;
+}
+
+ses_served_model *ses_registry_only(ses_registry *r, const ses_task_entry *task)
+{
+    ses_served_model *found = NULL;
+    size_t n = 0;
+    pthread_mutex_lock(&r->lock);
+    for (int pass = 0; pass < 2 && !n; pass++)
+        for (size_t i = 0; i < r->n; i++)
+            if (fits(r->model[i], task, pass)) found = r->model[i], n++;
+    if (n != 1) found = NULL;
     if (found) ses_served_model_retain(found);
     pthread_mutex_unlock(&r->lock);
     return found;

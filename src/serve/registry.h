@@ -62,6 +62,13 @@ bool ses_registry_reload(ses_registry *r, const char *name, ses_err *e);
 /* A reference to a model: by name, or with name NULL or "" the first that supports the task (NULL: any).
  * NULL: none. Release it with ses_served_model_release. */
 ses_served_model *ses_registry_find(ses_registry *r, const char *name, const ses_task_entry *task);
+/* A reference to the only model made for a task, or if none is, to the only one that supports it. NULL: none,
+ * or several. */
+ses_served_model *ses_registry_only(ses_registry *r, const ses_task_entry *task);
+/* Another name for a loaded model, "NAME=MODEL". Before requests are served. */
+bool ses_registry_alias(ses_registry *r, const char *spec, ses_err *e);
+/* The name of alias i, and that of its model. NULL: past the end. */
+const char *ses_registry_alias_at(const ses_registry *r, size_t i, const char **model);
 void ses_served_model_retain(ses_served_model *m);
 void ses_served_model_release(ses_served_model *m); /* m may be NULL */
 /* References to all models, in the order they were loaded; free the array with ses_free. NULL: no memory. */

@@ -101,7 +101,7 @@ static void put_error(ses_json_writer *w, ses_error_style style, const ses_api_e
             ses_json_put_null(w);
         ses_json_end_object(w);
     } else {
-        ses_json_member_string(w, "error", e->message);
+        ses_json_member_string(w, style == SES_STYLE_COHERE ? "message" : "error", e->message);
         if (style == SES_STYLE_TEI) ses_json_member_string(w, "error_type", codes[e->code].tei_type);
     }
     ses_json_end_object(w);
@@ -117,9 +117,7 @@ static void make_printable(char *message)
 
 static ses_error_style style_of(const ses_job *j)
 {
-    ses_string path = ses_http_path(j->x);
-    if (j->route) return j->route->style;
-    return path.n > 3 && !memcmp(path.p, "/v1", 3) ? SES_STYLE_OPENAI : SES_STYLE_PLAIN;
+    return j->route ? j->route->style : ses_route_style(ses_http_path(j->x));
 }
 
 void ses_reply_error(ses_worker *w, ses_job *j)

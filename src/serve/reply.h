@@ -9,6 +9,7 @@
 typedef enum {
     SES_STYLE_OPENAI, /* {"error": {"message", "type", "param", "code"}} */
     SES_STYLE_TEI,    /* {"error", "error_type"} */
+    SES_STYLE_COHERE, /* {"message"} */
     SES_STYLE_PLAIN   /* {"error": "..."} */
 } ses_error_style;
 

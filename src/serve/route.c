@@ -23,6 +23,20 @@ static bool matches(const ses_route *r, ses_string path, ses_string *rest)
     return true;
 }
 
+ses_error_style ses_route_style(ses_string path)
+{
+    static const struct {
+        const char *start;
+        ses_error_style style;
+    } families[] = { { "/v1/", SES_STYLE_OPENAI }, { "/v2/", SES_STYLE_COHERE }, { "/", SES_STYLE_PLAIN } };
+    ses_string rest;
+    for (const ses_route *const *r = list; *r; r++)
+        if (matches(*r, path, &rest)) return (*r)->style;
+    for (size_t i = 0; i < SES_LEN(families); i++)
+        if (!strncmp(path.p, families[i].start, strlen(families[i].start))) return families[i].style;
+    return SES_STYLE_PLAIN;
+}
+
 const ses_route *ses_route_find(ses_string method, ses_string path, ses_string *rest, const char **allowed)
 {
     const char *other = NULL;

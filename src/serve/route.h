@@ -27,6 +27,9 @@ const ses_route *const *ses_routes(void);
 /* The route of a request; NULL: none, *allowed (may be NULL) is the method of a route with this path. */
 const ses_route *ses_route_find(ses_string method, ses_string path, ses_string *rest, const char **allowed);
 
+/* The style of errors of a path: its route has it, or the routes with the same beginning. */
+ses_error_style ses_route_style(ses_string path);
+
 /* The route whose shape POST / has for the first model's task, without "parameters"; NULL: that of
  * POST /models/NAME. */
 const ses_route *ses_route_of_root(const ses_task_entry *task);

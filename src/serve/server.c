@@ -80,19 +80,26 @@ static void finish_job(ses_worker *w, ses_job *j)
     j->done(w, j);
 }
 
-/* "application/json", possibly with parameters. */
-static bool is_json_type(ses_string type)
+/* The type, possibly with parameters. */
+static bool is_type(ses_string type, const char *wanted)
 {
-    static const char json[] = "application/json";
-    size_t n = sizeof json - 1;
-    return type.n >= n && !strncasecmp(type.p, json, n) && (type.n == n || strchr("; \t", type.p[n]));
+    size_t n = strlen(wanted);
+    return type.n >= n && !strncasecmp(type.p, wanted, n) && (type.n == n || strchr("; \t", type.p[n]));
+}
+
+/* JSON, or no type: curl -d sends that of forms when it is given none. A form of a page on another site has
+ * it, too. */
+static bool may_be_json(const ses_job *j, ses_string type)
+{
+    return !type.p || is_type(type, "application/json") ||
+           (is_type(type, "application/x-www-form-urlencoded") && ses_job_is_same_site(j));
 }
 
 static bool parse_body(ses_job *j)
 {
     ses_err e = { 0 };
     ses_string body = ses_http_body(j->x), type = ses_http_header(j->x, "content-type");
-    if (type.p && !is_json_type(type))
+    if (!may_be_json(j, type))
         return ses_api_fail(&j->error, SES_API_MEDIA_TYPE, NULL,
                             "the body must have the Content-Type application/json, not %s",
                             ses_quoted_of(type.p, type.n).s);
@@ -312,6 +319,8 @@ static bool open_parts(ses_server *s, ses_err *e)
     s->registry = ses_registry_new(o->dev, e);
     s->models = s->registry ? ses_model_list_new(o->models, o->n_models, o->models_file, e) : NULL;
     if (!s->models || !ses_model_list_apply(s->models, s->registry, false, e)) return false;
+    for (size_t i = 0; i < o->n_aliases; i++)
+        if (!ses_registry_alias(s->registry, o->aliases[i], e)) return false;
     if (!(s->reloader = ses_reloader_new(s, s->models, s->registry, o->log, e))) return false;
     if (o->api_key_file && !(s->keys = ses_api_keys_open(o->api_key_file, e))) return false;
     s->metrics = ses_metrics_new(e);

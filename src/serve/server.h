@@ -22,6 +22,9 @@ typedef enum { SES_LOG_NONE, SES_LOG_TEXT, SES_LOG_JSON } ses_log_format;
 typedef struct ses_server_options {
     const char *const *models; /* [n_models]: folder, name of a bundled model, or NAME=FOLDER */
     size_t n_models;
+    const char *const *aliases; /* [n_aliases]: NAME=MODEL, other names of loaded models */
+    size_t n_aliases;
+    bool any_model;           /* a request with an unknown name gets the only model for its task */
     const char *models_file;  /* more of them, one per line; read again by ses_server_reload. NULL: none */
     const char *api_key_file; /* one key per line; NULL: no key is needed */
     ses_device *dev;

@@ -22,13 +22,13 @@ enum { STOP_SECONDS = 2 }; /* from the second SIGTERM to the end of the process 
 
 typedef struct args {
     ses_compute_args compute;
-    ses_opt_list models, allowed_hosts;
+    ses_opt_list models, aliases, allowed_hosts;
     const char *host, *unix_socket, *models_file, *api_key_file;
     int64_t port, workers, batch_tokens, max_inputs, queue_inputs, queue_tokens, max_new_tokens;
     int64_t max_body, max_connections;
     double deadline, drain, head_seconds, body_seconds, idle_seconds;
     int log_format;
-    bool token_ids, admin, insecure;
+    bool token_ids, any_model, admin, insecure;
 } args;
 
 static const ses_opt opt[] = {
@@ -38,6 +38,11 @@ static const ses_opt opt[] = {
         "models",
         .letter = 'm'),
     SES_OPT_TEXT(args, models_file, "models-file", "FILE", "more models, one per line; read again on SIGHUP"),
+    SES_OPT_LIST(args, aliases, "alias", "NAME=MODEL",
+                 "requests may call this loaded model NAME, too: text-embedding-3-small=sesame-embed; may be "
+                 "repeated"),
+    SES_OPT_FLAG(args, any_model, "any-model",
+                 "a request that names an unknown model gets the only loaded model for its task"),
     SES_OPT_TEXT(args, host, "host", "ADDRESS",
                  "address to listen on; others than loopback need --api-key-file or --insecure",
                  .def = "127.0.0.1"),
@@ -167,6 +172,9 @@ static bool server_options(const args *a, ses_device *dev, ses_server_options *o
     *o = (ses_server_options){
         .models = a->models.item,
         .n_models = a->models.n,
+        .aliases = a->aliases.item,
+        .n_aliases = a->aliases.n,
+        .any_model = a->any_model,
         .models_file = a->models_file,
         .api_key_file = a->api_key_file,
         .dev = dev,

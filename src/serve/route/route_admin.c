@@ -6,16 +6,6 @@
 
 #include <string.h>
 
-/* Browsers name the site whose page sends a request. A page of another site must not unload models of a
- * server on the user's machine. */
-static bool is_same_site(const ses_job *j)
-{
-    ses_string origin = ses_http_header(j->x, "origin"), host = ses_http_header(j->x, "host");
-    if (!origin.p) return true;
-    return origin.n > host.n + 3 && host.p && !memcmp(origin.p + origin.n - host.n, host.p, host.n) &&
-           !memcmp(origin.p + origin.n - host.n - 3, "://", 3);
-}
-
 static void done(ses_worker *w, ses_job *j)
 {
     static const char ok[] = "{\"status\":\"ok\"}";
@@ -28,7 +18,7 @@ static void done(ses_worker *w, ses_job *j)
 static bool handle(ses_worker *w, ses_job *j)
 {
     ses_err e = { 0 };
-    if (!is_same_site(j))
+    if (!ses_job_is_same_site(j))
         return ses_api_fail(&j->error, SES_API_FORBIDDEN, NULL, "pages of other sites cannot use /admin");
     ses_string path = ses_job_copy(j, j->path_rest.p, j->path_rest.n);
     if (!path.p) return false;

@@ -83,7 +83,19 @@ static void put_classifier(ses_json_writer *json, const ses_served_model *m, con
     ses_json_end_array(json);
 }
 
-static void put_model(ses_json_writer *json, ses_served_model *m)
+static void put_aliases(ses_json_writer *json, const ses_registry *r, const ses_served_model *m)
+{
+    const char *alias, *model;
+    size_t n = 0;
+    for (size_t i = 0; (alias = ses_registry_alias_at(r, i, &model)); i++) {
+        if (strcmp(model, m->name)) continue;
+        if (!n++) ses_json_member_array(json, "aliases");
+        ses_json_put_string(json, alias);
+    }
+    if (n) ses_json_end_array(json);
+}
+
+static void put_model(ses_json_writer *json, const ses_registry *r, ses_served_model *m)
 {
     ses_served_pipeline *p = ses_served_model_pipeline(m);
     ses_json_begin_object(json);
@@ -91,6 +103,7 @@ static void put_model(ses_json_writer *json, ses_served_model *m)
     ses_json_member_string(json, "object", "model");
     ses_json_member_int(json, "created", m->created);
     ses_json_member_string(json, "owned_by", "sesame");
+    put_aliases(json, r, m);
     ses_json_member_string(json, "task", m->own_task->name);
     put_tasks(json, m);
     if (m->model) put_neural(json, m, p ? p->compute : NULL);
@@ -112,7 +125,7 @@ static bool list_models(ses_worker *w, ses_job *j)
     ses_json_member_string(json, "object", "list");
     ses_json_member_array(json, "data");
     for (size_t i = 0; i < n; i++) {
-        put_model(json, model[i]);
+        put_model(json, ses_server_registry(w->server), model[i]);
         ses_served_model_release(model[i]);
     }
     ses_free(model);
@@ -129,7 +142,7 @@ static bool one_model(ses_worker *w, ses_job *j)
     if (!name.n) return ses_api_fail(&j->error, SES_API_NOT_FOUND, "model", "the path has no model");
     ses_json_writer *json = ses_job_find_model(w, j, name.p, NULL) ? ses_reply_writer(j) : NULL;
     if (!json) return false;
-    put_model(json, j->model);
+    put_model(json, ses_server_registry(w->server), j->model);
     ses_reply_json(w, j, json);
     return true;
 }

@@ -97,12 +97,16 @@ static void put_response(ses_json_writer *json, int status, const char *what, co
 /* HTTP errors, which occur before a route is chosen, have OpenAI's shape. */
 static const char *error_schema(ses_error_style style, int status)
 {
+    if (status == 400 && style == SES_STYLE_COHERE)
+        return "{\"anyOf\":[{\"$ref\":\"#/components/schemas/OpenAIError\"},{\"$ref\":\"#/components/schemas/"
+               "CohereError\"}]}";
     if (status == 400)
         return "{\"anyOf\":[{\"$ref\":\"#/components/schemas/OpenAIError\"},{\"$ref\":\"#/components/schemas/"
                "Error\"}]}";
     switch (style) {
     case SES_STYLE_OPENAI: return "{\"$ref\":\"#/components/schemas/OpenAIError\"}";
     case SES_STYLE_TEI: return "{\"$ref\":\"#/components/schemas/TEIError\"}";
+    case SES_STYLE_COHERE: return "{\"$ref\":\"#/components/schemas/CohereError\"}";
     default: return "{\"$ref\":\"#/components/schemas/Error\"}";
     }
 }
@@ -279,6 +283,7 @@ static const struct {
                                  ",\"param\":{\"type\":[\"string\",\"null\"]},\"code\":{\"type\":[\"string\","
                                  "\"null\"]}")) },
     { "TEIError", OBJECT("\"error\",\"error_type\"", "\"error\":" STRING ",\"error_type\":" STRING) },
+    { "CohereError", OBJECT("\"message\"", "\"message\":" STRING) },
     { "Error", OBJECT("\"error\"", "\"error\":" STRING) },
 };
 
@@ -365,6 +370,7 @@ static bool handle(ses_worker *w, ses_job *j)
     ses_err e = { 0 };
     ses_schema_context x = { .json = ses_reply_writer(j), .o = ses_server_get_options(w->server) };
     if (!x.json) return false;
+    x.registry = ses_server_registry(w->server);
     x.names_models = ses_server_has_key(w->server, j->x);
     x.model = ses_registry_list(ses_server_registry(w->server), &x.n, &e);
     if (!x.model) {

@@ -1,13 +1,19 @@
 /* POST /rerank, /v1/rerank, /v2/rerank: ranks texts by relevance to a query. With "texts" the response has
- * the shape of text-embeddings-inference, with "documents" that of Cohere and Jina. POST /score: scores of
- * pairs. */
+ * the shape of text-embeddings-inference, with "documents" that of Cohere and Jina. If no
+ * cross-encoder is loaded, the scores are cosines of embeddings, and the response has a warning. POST /score: scores of pairs. */
+#include "base/str.h"
 #include "serve/body.h"
 #include "serve/route.h"
+#include "serve/serve_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <string.h>
 
 typedef struct state {
     bool cohere, return_text, truncate;
+    const char *warning; /* NULL: a cross-encoder scores */
     size_t top_n;
     int64_t max_tokens; /* max_tokens_per_doc; 0: not given */
     ses_string *text;
@@ -54,7 +60,31 @@ static void put_cohere(ses_json_writer *json, const ses_job *j, const state *s, 
     }
     ses_json_end_array(json);
     ses_reply_put_usage(json, j, -1);
+    if (s->warning) {
+        ses_json_member_object(json, "meta");
+        ses_json_member_array(json, "warnings");
+        ses_json_put_string(json, s->warning);
+        ses_json_end_array(json);
+        ses_json_end_object(json);
+    }
     ses_json_end_object(json);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const ses_result_row *x = a, *y = b;
+    return x->score != y->score ? (x->score < y->score ? 1 : -1)
+                                : (x->index > y->index) - (x->index < y->index);
+}
+
+/* Similarities are in the order of the texts. */
+static void sort_rows(ses_job *j, ses_result *r)
+{
+    ses_result_row *row = ses_job_alloc(j, r->n, sizeof *row);
+    if (!row) return;
+    memcpy(row, r->row, r->n * sizeof *row);
+    qsort(row, r->n, sizeof *row, compare_rows);
+    r->row = row;
 }
 
 static void rerank_done(ses_worker *w, ses_job *j)
@@ -62,6 +92,10 @@ static void rerank_done(ses_worker *w, ses_job *j)
     const state *s = j->state;
     ses_json_writer *json = ses_reply_begin(w, j, false);
     if (!json) return;
+    if (s->warning) {
+        sort_rows(j, &j->item[0].result);
+        ses_http_add_header(j->x, "x-warning", s->warning);
+    }
     if (s->cohere)
         put_cohere(json, j, s, &j->item[0].result);
     else
@@ -139,13 +173,28 @@ static bool read_options(ses_job *j, state *s, const char **model, bool *raw)
     return true;
 }
 
+/* A cross-encoder, else an embedder, whose vectors are compared. */
+static bool open_ranker(ses_worker *w, ses_job *j, const char *model, state *s)
+{
+    const ses_task_entry *rerank = ses_task_find("rerank"), *embed = ses_task_find("embed");
+    ses_served_model *cross = ses_registry_find(ses_server_registry(w->server), NULL, rerank);
+    ses_served_model_release(cross);
+    if (!ses_job_find_model(w, j, model, cross ? rerank : embed)) return false;
+    if (ses_served_model_supports(j->model, rerank) || j->model->own_task->task != embed->task)
+        return ses_job_open(w, j, model, rerank, NULL);
+    ses_buf b = { 0 };
+    ses_buf_appendf(&b, "%s is not a cross-encoder: scores are cosines of embeddings", j->model->name);
+    s->warning = ses_job_copy(j, b.data ? b.data : "", b.len).p;
+    ses_buf_free(&b);
+    return s->warning && ses_job_open(w, j, model, ses_task_find("similarity"), NULL);
+}
+
 static bool handle(ses_worker *w, ses_job *j)
 {
     state *s = ses_job_alloc(j, 1, sizeof *s);
     const char *model = NULL;
     bool raw = false;
     ses_item item = { 0 };
-    const ses_task_entry *task = ses_task_find("rerank");
     if (!s) return false;
     const char *key;
     if (!ses_body_either(j, "texts", "documents", &key)) return false;
@@ -161,11 +210,13 @@ static bool handle(ses_worker *w, ses_job *j)
         return false;
     item.list = s->text;
     j->state = s;
-    static const ses_setting raw_scores[] = { { "raw_scores", "true" }, { 0 } };
-    if (raw) item.settings = raw_scores;
-    return ses_job_open(w, j, model, task, NULL) && (!s->max_tokens || shorten_documents(w, j, s, &item)) &&
-           ses_job_add(w, j, &item) && ses_job_check_items(j) &&
-           (s->truncate || ses_job_check_truncation(j)) && ses_job_submit(w, j, rerank_done);
+    static const ses_setting raw_scores[] = { { "raw_scores", "true" }, { 0 } },
+                             cosine[] = { { "similarity_fn_name", "cosine" }, { 0 } };
+    if (!open_ranker(w, j, model, s)) return false;
+    item.settings = s->warning ? cosine : raw ? raw_scores : NULL;
+    return (!s->max_tokens || shorten_documents(w, j, s, &item)) && ses_job_add(w, j, &item) &&
+           ses_job_check_items(j) && (s->truncate || ses_job_check_truncation(j)) &&
+           ses_job_submit(w, j, rerank_done);
 }
 
 /* ---- /score ---- */
@@ -279,8 +330,8 @@ static const char rerank_response[] = "{\"anyOf\":[{\"type\":\"array\",\"items\"
     }
 
 const ses_route ses_route_rerank = RERANK("/rerank", SES_STYLE_TEI, "TEI");
-const ses_route ses_route_rerank_v1 = RERANK("/v1/rerank", SES_STYLE_OPENAI, "Classification and ranking");
-const ses_route ses_route_rerank_v2 = RERANK("/v2/rerank", SES_STYLE_OPENAI, "Classification and ranking");
+const ses_route ses_route_rerank_v1 = RERANK("/v1/rerank", SES_STYLE_COHERE, "Cohere");
+const ses_route ses_route_rerank_v2 = RERANK("/v2/rerank", SES_STYLE_COHERE, "Cohere");
 
 static const char score_schema[] =
     "{\"type\":\"object\",\"allOf\":[{\"$ref\":\"#/components/schemas/Models-score\"},"
