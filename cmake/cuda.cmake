@@ -3,7 +3,7 @@
 # warning flags are not nvcc's. Objects contain machine code for Hopper and PTX, which the driver compiles for other GPUs.
 # The CUDA runtime is linked statically; cuBLASLt is loaded at run time.
 find_package(CUDAToolkit 12.1 REQUIRED) # kernel arguments of more than 4 KB: optim_cuda.cu
-file(GLOB cuda_sources CONFIGURE_DEPENDS src/kernel/cuda/*.cu)
+file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS src/kernel/cuda/*.cu)
 set(nvcc_flags -std=c++17 -O3 --extended-lambda -Xcompiler=-fPIC,-fvisibility=hidden,-Wall,-Wextra
   -gencode=arch=compute_90a,code=sm_90a -gencode=arch=compute_80,code=compute_80
   -DSES_CUDA_LIBRARIES="${CUDAToolkit_LIBRARY_DIR}"

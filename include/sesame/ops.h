@@ -71,7 +71,7 @@ typedef struct ses_relative_options {
     int64_t pairs;               /* sum over sequences of queries times keys */
     double scale;                /* 0: 1 / sqrt(D) */
     int64_t reversed_from;       /* sequences from this one on are reversed: distances change sign; 0: none */
-    bool for_attention;         /* the result is the bias of ses_attention and read nowhere else */
+    bool for_attention;          /* the result is the bias of ses_attention and read nowhere else */
 } ses_relative_options;
 
 /* A recurrent layer of H units with G gates in PyTorch's order: 4 for an LSTM (input, forget, cell, output),

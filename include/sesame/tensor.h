@@ -30,7 +30,7 @@ typedef struct ses_tensor {
     ses_real *master;
     int64_t capacity; /* elements of its buffers, zeros past the last one; 0: as many as the tensor has */
     ses_pack *pack;   /* packed copy of a constant weight; NULL: none */
-    const ses_i8_rows *i8_rows; /* NULL, or quantized rows, which only products with int8 weights read */
+    const ses_i8_rows *i8_rows;   /* NULL, or quantized rows, which only products with int8 weights read */
     const ses_score_terms *terms; /* NULL, or terms of scores, which only attention reads */
     /* A weight: products round it and their other operand as int8 products do, and gradients pass unchanged
      * (quantization-aware training). */

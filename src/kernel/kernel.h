@@ -195,10 +195,10 @@ typedef struct ses_attn {
     bool equal_keys; /* the window of each sequence is keys - queries + 1, instead */
     /* NULL, or [2 max_seqlen_k - 1][heads]: row r + max_seqlen_k - 1 is added to the scores at distance r. */
     const ses_real *rel_bias;
-    const ses_real *bias; /* NULL, or in the layout of probs: added to the scores */
+    const ses_real *bias;         /* NULL, or in the layout of probs: added to the scores */
     const ses_score_terms *terms; /* NULL, or the terms of bias, which is NULL; bf16 on GPUs only */
-    double dropout;       /* dropout rate of the probabilities; 0: no dropout */
-    ses_rng_key rng_key;  /* random numbers of dropout, indexed by ses_attn_draw_index */
+    double dropout;               /* dropout rate of the probabilities; 0: no dropout */
+    ses_rng_key rng_key;          /* random numbers of dropout, indexed by ses_attn_draw_index */
 } ses_attn;
 
 typedef struct ses_attn_grad {

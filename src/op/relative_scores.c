@@ -120,7 +120,8 @@ static bool check_shapes(const ses_node *n, ses_err *e)
            (!in[X1] || check_term(n, 1, e));
 }
 
-/* Attention in bf16 on a GPU computes the scores itself, so they need no memory. The backward pass reads them. */
+/* Attention in bf16 on a GPU computes the scores itself, so they need no memory. The backward pass reads
+ * them. */
 static bool as_terms(const ses_node *n)
 {
     return attr_of(n)->o.for_attention && n->dtype == SES_BF16 && !ses_tape_device(n->tape)->is_host &&

@@ -61,8 +61,8 @@ __device__ static inline two_rows rows_of(const ses_attn &a, const ses_attn_seq_
     return r;
 }
 
-/* Biases of one query's, or one key's, scores, added before scaling: of the pair `step` pairs ahead in a row or column of
- * scores. */
+/* Biases of one query's, or one key's, scores, added before scaling: of the pair `step` pairs ahead in a
+ * row or column of scores. */
 struct bias_line {
     const bf16 *bias, *rel; /* NULL: none */
     int64_t bias_step, rel_step;
@@ -152,7 +152,8 @@ __device__ static inline void store_rows(dst<bf16> to, const float c[DH / 8][4],
 
 /* ---- rows of relative positions ---- */
 
-/* Rows of r of the distances e0 .. e0 + 63 between the tokens of a pair; of distances from `end` on: zeros. */
+/* Rows of r of the distances e0 .. e0 + 63 between the tokens of a pair; of distances from `end` on:
+ * zeros. */
 template <int DH>
 __device__ static inline void load_distances(bf16 *to, const ses_relative &a, const ses_rel_seq_head &p,
                                              int64_t e0, int64_t end)

@@ -2,7 +2,7 @@
 #ifndef SES_KERNEL_RELATIVE_CUDA_CUH
 #define SES_KERNEL_RELATIVE_CUDA_CUH
 
-#include "cuda_common.cuh"
+#include "kernel/cuda/cuda_common.cuh"
 
 /* One head of sequence s whose pairs follow `before` pairs of other sequences. */
 __device__ static inline ses_rel_seq_head rel_part(const ses_relative &a, int64_t s, int64_t head,
@@ -36,8 +36,8 @@ __device__ static inline const T *rel_x(const ses_relative &a, const ses_rel_seq
 
 /* Scores in bf16 by the fastest kernel. */
 void relative_bf16(ses_exec *x, const ses_relative *a, ses_dst y);
-/* bf16 on tensor cores: rows by distance; rows by segment label, read by queries. They return false if they do not
- * support the arguments. */
+/* bf16 on tensor cores: rows by distance; rows by segment label, read by queries. They return false if
+ * they do not support the arguments. */
 bool relative_mma(ses_cuda *g, const ses_relative *a, ses_dst y);
 bool relative_mma_bwd(ses_cuda *g, const ses_relative *a, const ses_real *dy, ses_dst dx, ses_dst dr);
 bool relative_labels(ses_cuda *g, const ses_relative *a, ses_dst y);

@@ -1,4 +1,5 @@
-/* Relative scores of any type and shape. Forward: one block per query. Backward: one block per token of x or per row of r. */
+/* Relative scores of any type and shape. Forward: one block per query. Backward: one block per token of x
+ * or per row of r. */
 #include "relative_cuda.cuh"
 
 template <class T>

@@ -2,7 +2,7 @@
 #ifndef SES_KERNEL_ATTENTION_CUDA_CUH
 #define SES_KERNEL_ATTENTION_CUDA_CUH
 
-#include "cuda_common.cuh"
+#include "kernel/cuda/cuda_common.cuh"
 
 /* Head and sequence of work item `index`; called by all threads of a block. */
 __device__ static inline ses_attn_seq_head seq_head_at(const ses_attn &a, int64_t index)

@@ -1,9 +1,8 @@
 /* Relative scores on tensor cores (bf16): products of 64 tokens of x with the rows of r of 64 neighboring
- * distances. Element [t][e] of such a tile belongs to one pair, the token t and its other token at distance e,
- * so tiles are skewed views of the scores, which are written from, and read into, shared memory.
- *
- * The gradient of r is summed for each distance over a range of sequences, then over the ranges and over the
- * distances that share a row, in order: repeated runs give the same bits. */
+ * distances. Element [t][e] of such a tile belongs to one pair, the token t and its other token at
+ * distance e, so tiles are skewed views of the scores, which are written from, and read into, shared
+ * memory.  The gradient of r is summed for each distance over a range of sequences, then over the ranges
+ * and over the distances that share a row, in order: repeated runs give the same bits. */
 #include "mma_tiles.cuh"
 #include "relative_cuda.cuh"
 
@@ -49,9 +48,9 @@ struct element {
     bool is_pair;
 };
 
-/* Element k of 64 in line `line` of 64 of the tile with the distances from e0 on, which has rows of ld numbers. Neighbors
- * in a line are neighboring keys of a query: a line is a row of the tile if x are the queries, two diagonals, which belong
- * to the queries i and i + 64, if x are the keys. */
+/* Element k of 64 in line `line` of 64 of the tile with the distances from e0 on, which has rows of ld
+ * numbers. Neighbors in a line are neighboring keys of a query: a line is a row of the tile if x are the
+ * queries, two diagonals, which belong to the queries i and i + 64, if x are the keys. */
 __device__ static inline element element_of(const ses_relative &a, const x_tile &m, int64_t e0, int ld,
                                             int line, int k)
 {
@@ -145,7 +144,7 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 4 : 2)
 
 /* ---- backward ---- */
 
-/* The gradients of the tile's scores as [t][e], or [t][63 - e] if `reversed`; zeros where there is no pair. */
+/* The gradients of the tile's scores as [t][e], or [t][63 - e] if `reversed`; zeros without a pair. */
 __device__ static inline void load_grads(bf16 *to, const ses_relative &a, const x_tile &m, const bf16 *dy,
                                          int64_t e0, bool reversed)
 {
@@ -169,7 +168,8 @@ __device__ static inline void load_grads(bf16 *to, const ses_relative &a, const 
     }
 }
 
-/* dx = scale * sum over distances of dy r, for a tile. r: shared memory for two tiles of r and the gradients. */
+/* dx = scale * sum over distances of dy r, for a tile. r: shared memory for two tiles of r and the
+ * gradients. */
 template <int DH>
 __device__ static inline void tile_token_grads(const ses_relative &a, const bf16 *dy, dst<bf16> dx,
                                                const x_tile &m, bf16 *r)
@@ -282,7 +282,7 @@ __global__ static void relative_bwd_rows(ses_relative a, const float *sums, dst<
 
 /* ---- launching ---- */
 
-/* Copies move 16 bytes. Positions of queries and reversed distances are those of queries, not of keys. */
+/* Copies move 16 bytes. If x are the keys, positions and reversed distances are not supported. */
 static bool fits(const ses_relative *a)
 {
     return a->dist_to_row && a->dim <= 128 && (a->dim | a->x_row | a->x_head) % 8 == 0 && aligned16(a->x) &&

@@ -1,6 +1,6 @@
-/* Relative scores by segment label, read by queries: a query has two scores, one for the keys of its own segment and
- * one for all others. One warp per query. The gradient of the two rows is summed over the queries of a tile, then
- * over the tiles, in order. */
+/* Relative scores by segment label, read by queries: a query has two scores, one for the keys of its own
+ * segment and one for all others. One warp per query. The gradient of the two rows is summed over the
+ * queries of a tile, then over the tiles, in order. */
 #include "relative_cuda.cuh"
 
 enum { MAX_DIM = 128, PER_LANE = MAX_DIM / WARP, TILE = 64 };

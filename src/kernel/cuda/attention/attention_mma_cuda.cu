@@ -106,9 +106,9 @@ template <int LANES> __global__ void attend_delta(ses_attn a, ses_attn_grad g)
     }
 }
 
-/* Sums of a block's dS along diagonals, for the gradient of rel_bias: entry c belongs to the pairs with j - (i -
- * first) = c - 63. A tile is stored as rows of DIAGONAL_LD numbers, so that a diagonal's threads hit different
- * banks. */
+/* Sums of a block's dS along diagonals, for the gradient of rel_bias: entry c belongs to the pairs with j
+ * - (i - first) = c - 63. A tile is stored as rows of DIAGONAL_LD numbers, so that a diagonal's threads
+ * hit different banks. */
 enum { DIAGONAL_LD = SIDE + 1 };
 
 /* Adds the tile of the keys from j0 on. */

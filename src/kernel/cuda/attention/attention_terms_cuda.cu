@@ -1,7 +1,8 @@
-/* bf16 attention that computes its relative scores itself (inference; heads of up to 64 columns), so that nothing has the size
- * of all pairs. For a tile of 64 queries and 64 keys, which spans 127 distances, the products of the queries, and of the
- * keys, with the rows of two chunks of 64 distances are in shared memory; pair (i, j) reads column j - i + 63 of them. The
- * next tile of keys shares one chunk: its rows, and the products of the queries with them, stay. */
+/* bf16 attention that computes its relative scores itself (inference; heads of up to 64 columns), so that
+ * nothing has the size of all pairs. For a tile of 64 queries and 64 keys, which spans 127 distances, the
+ * products of the queries, and of the keys, with the rows of two chunks of 64 distances are in shared
+ * memory; pair (i, j) reads column j - i + 63 of them. The next tile of keys shares one chunk: its rows,
+ * and the products of the queries with them, stay. */
 #include "mma_tiles.cuh"
 #include "relative_cuda.cuh"
 
@@ -183,7 +184,8 @@ static bool is_aligned(const ses_relative *t)
     return (t->x_row | t->x_head) % 8 == 0 && aligned16(t->x) && aligned16(t->r);
 }
 
-/* Adds a term to the list; false: this kernel cannot compute it. Terms from the keys must read the keys of attention. */
+/* Adds a term to the list; false: this kernel cannot compute it. Terms from the keys must read the keys of
+ * attention. */
 static bool add_term(term_list *to, const ses_attn *a, const ses_relative *t)
 {
     bool of_keys = t->x == a->k && t->x_row == a->k_row && t->x_head == ses_attn_head_stride(a->k_head, a);
