@@ -104,7 +104,7 @@ static bool failing_forward(ses_pipeline *p, const ses_batch *b, const ses_outpu
         if (b->cu_seqlens[s + 1] - b->cu_seqlens[s] == FAILING)
             return ses_fail(e, SES_EARG, "%d tokens in %d", FAILING,
                             p->settings.on_item_error ? 0 : (int)p->settings.batch_tokens);
-    return ses_model_forward(p->model, p->runner.tape, b, request, out, e);
+    return ses_model_forward(p->model, p->runner.pass.tape, b, request, out, e);
 }
 
 /* A batch whose forward pass fails, in this thread or another: with an error callback its other items get

@@ -10,30 +10,11 @@
 static const struct {
     size_t from, to;
 } array[] = {
-#define ARRAY(name)                                                  \
-    {                                                                \
-        offsetof(ses_batch_builder, name), offsetof(ses_batch, name) \
-    }
-    ARRAY(ids),
-    ARRAY(segments),
-    ARRAY(positions),
-    ARRAY(prefix_len),
-    ARRAY(labels),
-    ARRAY(pair_labels),
-    ARRAY(starts),
-    ARRAY(ends),
-    ARRAY(choice_positions),
-    ARRAY(answer_mask),
-    ARRAY(slots),
-    ARRAY(modal_rows),
-    ARRAY(word_chars),
-    ARRAY(word_char_cu),
-    ARRAY(target_ids),
-    ARRAY(target_positions),
-    ARRAY(predict_positions),
-    ARRAY(cu_seqlens),
-    ARRAY(target_cu_seqlens),
-#undef ARRAY
+#define AT(name) { offsetof(ses_batch_builder, name), offsetof(ses_batch, name) },
+    AT(ids) AT(segments) AT(positions) AT(prefix_len) AT(labels) AT(pair_labels) AT(starts) AT(ends)
+        AT(choice_positions) AT(answer_mask) AT(slots) AT(modal_rows) AT(word_chars) AT(word_char_cu)
+            AT(target_ids) AT(target_positions) AT(predict_positions) AT(cu_seqlens) AT(target_cu_seqlens)
+#undef AT
 };
 
 static ses_ints *array_at(const ses_batch_builder *b, size_t i)

@@ -9,40 +9,12 @@
 #include "base/async.h"
 #include "base/str.h"
 #include "generate/logit_scores.h"
+#include "run/pass.h"
 #include "task.h"
 #include "text/tokenizer_config.h"
 #include "vectors/classify/classifier.h"
 
 /* ---- requests ---- */
-
-/* A token sequence for the model; arrays of n, as in ses_encoding. */
-struct ses_seq {
-    size_t n;
-    int32_t *id;
-    int32_t *type_id;
-    ses_offset *char_offset, *byte_offset;
-    int32_t *word_id;
-    int8_t *sequence_id; /* 0: text, 1: pair, -1: special token */
-    uint8_t *special_mask;
-    int64_t tag; /* for the task: number of the label, choice or window */
-    /* models that read characters: for each token its row among the words outside the vocabulary, or -1; and
-     * their characters. NULL: all words are in the vocabulary. */
-    const int32_t *extra_word;
-    const int16_t *extra_word_chars;
-    int64_t n_extra_words;
-    /* [n_rows]: positions whose vocabulary logits are needed; NULL: the task needs none */
-    const int32_t *rows;
-    size_t n_rows;
-    /* [n]: see ses_batch.answer_mask; NULL: none. cls: position of the CLS token, with answer_mask. */
-    const int32_t *answer_mask;
-    int32_t cls;
-    /* vectors beside tokens: positions and modal_rows [n] (rows count from 0 in each sequence), modal_vectors
-     * [n_modal, width]; NULL: none */
-    const int32_t *positions, *modal_rows;
-    const float *modal_vectors;
-    int64_t n_modal;
-    const int32_t *chars, *char_cu; /* bytes of words, with cumulative numbers [n + 1]; NULL: none */
-};
 
 struct ses_request {
     struct ses_request *next;
@@ -106,12 +78,10 @@ typedef struct ses_pipeline_runner {
 
     /* The current batch. */
     ses_seq_group batch;
-    bool in_flight;   /* being computed: tape, mem and outputs must not be touched */
+    bool in_flight;   /* being computed: pass and mem must not be touched */
     ses_async *async; /* thread that computes it on a host; NULL: not started */
-    ses_tape *tape;
+    ses_pass pass;
     ses_arena mem;
-    ses_outputs outputs;
-    const int32_t *cu_seqlens;
     struct ses_word_cache *words; /* models that read characters: vectors of words; NULL: none yet */
     int64_t seq_index, row_index; /* number and first requested row of the sequence being collected */
 

@@ -13,7 +13,7 @@ static void find_rows(const ses_pipeline_runner *runner, const ses_seq *q, ses_a
     switch (axis) {
     case SES_PER_ROW: *first = runner->row_index, *count = (int64_t)q->n_rows; return;
     case SES_PER_SEQUENCE: *first = runner->seq_index, *count = 1; return;
-    default: *first = runner->cu_seqlens[runner->seq_index], *count = (int64_t)q->n; return;
+    default: *first = runner->pass.batch.cu_seqlens[runner->seq_index], *count = (int64_t)q->n; return;
     }
 }
 
@@ -47,7 +47,7 @@ static void fail_not_finite(const ses_pipeline *p, const char *output, ses_err *
 ses_output_rows ses_request_output_rows(ses_pipeline *p, const ses_seq *q, const char *output, ses_err *e)
 {
     ses_pipeline_runner *runner = &p->runner;
-    const ses_output *o = ses_outputs_find(&runner->outputs, output);
+    const ses_output *o = ses_outputs_find(&runner->pass.out, output);
     assert(o);
     int64_t width = ses_cols(o->tensor), first = 0;
     ses_output_rows rows = { .cols = o->cols ? o->cols : width };

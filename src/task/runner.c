@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/thread_pool.h"
 #include "nn/chars/char_word_cache.h"
-#include "nn/decoder_input.h"
 #include "pipeline_impl.h"
 #include "prepared.h"
 #include "tensor/device_impl.h"
@@ -59,7 +58,7 @@ void ses_pipeline_runner_free(ses_pipeline *p)
     free_requests(runner->first);
     free_requests(runner->free_list);
     free_requests(runner->result_request);
-    ses_tape_free(runner->tape);
+    ses_pass_close(&runner->pass);
     ses_word_cache_free(runner->words);
     ses_arena_free(&runner->mem);
     ses_free(runner->host_copy);
@@ -94,7 +93,7 @@ bool ses_request_fail(ses_pipeline *p, ses_request *r, ses_err *e)
     return true;
 }
 
-/* ---- choosing and filling a batch ---- */
+/* ---- choosing a batch ---- */
 
 /* An item may have no sequences at all. */
 static ses_request *skip_without_sequences(ses_request *r)
@@ -132,140 +131,34 @@ static bool choose_batch(ses_pipeline *p, ses_err *e)
     return true;
 }
 
-/* Masks of answers and CLS tokens, if the task has set them: in all sequences or in none. */
-static bool fill_answers(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_err *e)
-{
-    if (!b->seq[0]->answer_mask) return true;
-    int32_t *mask = ses_arena_array(&p->runner.mem, (size_t)b->tokens, sizeof *mask, e);
-    int32_t *cls = ses_arena_array(&p->runner.mem, b->n, sizeof *cls, e);
-    if (!mask || !cls) return false;
-    for (size_t s = 0, at = 0; s < b->n; at += b->seq[s++]->n) {
-        memcpy(mask + at, b->seq[s]->answer_mask, b->seq[s]->n * sizeof *mask);
-        cls[s] = b->seq[s]->cls;
-    }
-    out->answer_mask = mask, out->choice_positions = cls;
-    return true;
-}
+/* ---- running a batch ---- */
 
-/* Vectors beside tokens, if the task has set them: in all sequences or in none. */
-static bool fill_modal(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_err *e)
-{
-    int64_t width = p->model->stack[0].c->embed.modal_width, n = 0, at = 0;
-    if (!b->seq[0]->modal_rows) return true;
-    for (size_t s = 0; s < b->n; s++) n += b->seq[s]->n_modal;
-    int32_t *row = ses_arena_array(&p->runner.mem, (size_t)b->tokens, sizeof *row, e);
-    int32_t *position = ses_arena_array(&p->runner.mem, (size_t)b->tokens, sizeof *position, e);
-    ses_real *x = ses_arena_array(&p->runner.mem, (size_t)(n * width), sizeof *x, e);
-    if (!row || !position || !x) return false;
-    out->modal_rows = row, out->positions = position, out->modal_vectors = x;
-    for (size_t s = 0; s < b->n; s++) {
-        const ses_seq *q = b->seq[s];
-        for (size_t i = 0; i < q->n; i++, row++)
-            *row = q->modal_rows[i] < 0 ? -1 : (int32_t)(at + q->modal_rows[i]);
-        memcpy(position, q->positions, q->n * sizeof *position), position += q->n;
-        for (int64_t i = 0; i < q->n_modal * width; i++) *x++ = (ses_real)q->modal_vectors[i];
-        at += q->n_modal;
-    }
-    out->n_modal = n;
-    return true;
-}
-
-/* Words outside the vocabulary; id [tokens] gets their ids. */
-static bool fill_words(ses_pipeline *p, const ses_seq_group *b, int32_t *id, ses_batch *out, ses_err *e)
+/* Vectors of words, kept between batches, for models that read characters. */
+static bool open_words(ses_pipeline *p, ses_err *e)
 {
     enum { CACHE_BYTES = 256 << 20 };
-    const ses_config *c = p->model->stack[0].c;
-    int64_t n = 0, per_word = c->chars.per_word;
-    if (!per_word) return true;
-    if (!p->runner.words) p->runner.words = ses_word_cache_new(CACHE_BYTES, e);
-    if (!p->runner.words) return false;
-    out->word_cache = p->runner.words;
-    for (size_t s = 0; s < b->n; s++) n += b->seq[s]->n_extra_words;
-    int16_t *chars = ses_arena_array(&p->runner.mem, (size_t)(n * per_word), sizeof *chars, e);
-    if (!chars) return false;
-    out->extra_word_chars = chars;
-    out->n_extra_words = n;
-    int64_t first = c->vocab;
-    for (size_t s = 0; s < b->n; id += b->seq[s++]->n) {
-        const ses_seq *q = b->seq[s];
-        for (size_t i = 0; q->extra_word && i < q->n; i++)
-            if (q->extra_word[i] >= 0) id[i] = (int32_t)(first + q->extra_word[i]);
-        size_t count = (size_t)(q->n_extra_words * per_word);
-        if (count) memcpy(chars, q->extra_word_chars, count * sizeof *chars), chars += count;
-        first += q->n_extra_words;
-    }
-    return true;
-}
-
-/* Bytes of words, if the task has set them: in all sequences or in none. */
-static bool fill_chars(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_err *e)
-{
-    size_t n = 0;
-    if (!b->seq[0]->char_cu) return true;
-    for (size_t s = 0; s < b->n; s++) n += (size_t)b->seq[s]->char_cu[b->seq[s]->n];
-    int32_t *chars = ses_arena_array(&p->runner.mem, n + 1, sizeof *chars, e);
-    int32_t *cu = ses_arena_array(&p->runner.mem, (size_t)b->tokens + 1, sizeof *cu, e);
-    if (!chars || !cu) return false;
-    out->word_chars = chars, out->word_char_cu = cu;
-    for (size_t s = 0; s < b->n; s++) {
-        const ses_seq *q = b->seq[s];
-        for (size_t i = 0; i < q->n; i++, cu++) cu[1] = cu[0] + q->char_cu[i + 1] - q->char_cu[i];
-        memcpy(chars, q->chars, (size_t)q->char_cu[q->n] * sizeof *chars);
-        chars += q->char_cu[q->n];
-    }
-    return true;
-}
-
-/* Concatenates the sequences; cu_seqlens[s] is where sequence s begins. */
-static bool fill_batch(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_output_request *request,
-                       ses_err *e)
-{
     ses_pipeline_runner *runner = &p->runner;
-    const ses_config *c = &p->model->c;
-    bool segments =
-        ses_model_uses_segments(p->model) && (p->tokenizer_config.sets_segments || b->seq[0]->modal_rows);
-    bool decoder = p->model->stack[1].layer && !c->decoder.input_from_source;
-    size_t n_rows = 0;
-    for (size_t s = 0; s < b->n; s++) n_rows += b->seq[s]->n_rows;
-    int32_t *cu_seqlens = ses_arena_array(&runner->mem, b->n + 1, sizeof *cu_seqlens, e);
-    int32_t *id = ses_arena_array(&runner->mem, (size_t)b->tokens, sizeof *id, e);
-    int32_t *type_id = ses_arena_array(&runner->mem, (size_t)b->tokens, sizeof *type_id, e);
-    int32_t *decoder_id = ses_arena_array(&runner->mem, (size_t)b->tokens, sizeof *decoder_id, e);
-    int32_t *row = ses_arena_array(&runner->mem, n_rows, sizeof *row, e);
-    if (!cu_seqlens || !id || !type_id || !decoder_id || !row) return false;
-    for (size_t s = 0, at = 0, k = 0; s < b->n; s++) {
-        const ses_seq *q = b->seq[s];
-        memcpy(id + at, q->id, q->n * sizeof *id);
-        memcpy(type_id + at, q->type_id, q->n * sizeof *type_id);
-        if (decoder && !ses_decoder_shift(c, q->id, q->n, decoder_id + at, e)) return false;
-        for (size_t i = 0; i < q->n_rows; i++) row[k++] = (int32_t)at + q->rows[i];
-        at += q->n;
-        cu_seqlens[s + 1] = (int32_t)at;
-    }
-    runner->cu_seqlens = cu_seqlens;
-    *out = (ses_batch){ .seqs = (int64_t)b->n, .tokens = b->tokens, .cu_seqlens = cu_seqlens, .ids = id };
-    if (segments) out->segments = type_id;
-    if (decoder) out->target_cu_seqlens = cu_seqlens, out->target_ids = decoder_id;
-    *request = p->settings.outputs;
-    if (n_rows) request->rows = row, request->n_rows = (int64_t)n_rows;
-    return fill_answers(p, b, out, e) && fill_modal(p, b, out, e) && fill_words(p, b, id, out, e) &&
-           fill_chars(p, b, out, e);
+    bool needed = p->model->stack[0].c->chars.per_word > 0;
+    if (needed && !runner->words) runner->words = ses_word_cache_new(CACHE_BYTES, e);
+    return !needed || runner->words;
 }
-
-/* ---- running a batch ---- */
 
 /* On a host the forward pass has been computed when this returns; a GPU may still be computing it. */
 static bool forward(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
 {
     ses_pipeline_runner *runner = &p->runner;
-    ses_batch batch;
-    ses_output_request request;
-    if (!fill_batch(p, b, &batch, &request, e)) return false;
-    ses_tape_reset(runner->tape, NULL);
+    ses_pass *x = &runner->pass;
+    bool segments =
+        ses_model_uses_segments(p->model) && (p->tokenizer_config.sets_segments || b->seq[0]->modal_rows);
+    ses_batch_builder_clear(&x->in);
+    for (size_t s = 0; s < b->n; s++)
+        if (!ses_batch_builder_add_seq(&x->in, p->model, b->seq[s], segments, e)) return false;
+    if (!open_words(p, e)) return false;
+    ses_output_request request = ses_pass_begin(x, &p->settings.outputs);
+    x->batch.word_cache = runner->words;
     runner->host_copy_of = NULL;
-    return p->task->forward
-               ? p->task->forward(p, &batch, &request, &runner->outputs, e)
-               : ses_model_forward(p->model, runner->tape, &batch, &request, &runner->outputs, e);
+    return p->task->forward ? p->task->forward(p, &x->batch, &request, &x->out, e)
+                            : ses_model_forward(p->model, x->tape, &x->batch, &request, &x->out, e);
 }
 
 /* Hands each sequence's outputs to its request. */

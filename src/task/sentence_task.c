@@ -108,7 +108,7 @@ bool ses_sentence_task_forward(ses_pipeline *p, const ses_batch *b, const ses_ou
         for (int64_t s = 0; s < b->seqs; s++) prompt_len[s] = n;
     }
     task->output = (ses_output){ .name = "sentence_embedding", .axis = SES_PER_SEQUENCE };
-    task->output.tensor = ses_sentence_embed(p->encoder, p->runner.tape, b, prompt_len, e);
+    task->output.tensor = ses_sentence_embed(p->encoder, p->runner.pass.tape, b, prompt_len, e);
     *out = (ses_outputs){ .item = &task->output, .n = 1 };
     return task->output.tensor != NULL;
 }

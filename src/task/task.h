@@ -12,11 +12,11 @@
 
 #include "base/opt_table.h"
 #include "model/model_desc.h"
+#include "run/seq.h"
 #include "sesame/pipeline.h"
 
 typedef struct ses_task ses_task;
 typedef struct ses_request ses_request; /* an item in the queue: see pipeline_impl.h */
-typedef struct ses_seq ses_seq;         /* one of its token sequences */
 
 /* ---- format of a result ---- */
 

@@ -121,7 +121,7 @@ static bool forward(ses_pipeline *p, const ses_batch *b, const ses_output_reques
                     ses_err *e)
 {
     task_state *task = p->state;
-    ses_tape *t = p->runner.tape;
+    ses_tape *t = p->runner.pass.tape;
     if (!task->rnn_state) return ses_model_forward(p->model, t, b, request, out, e);
     if (b->seqs != 1) /* --batch-tokens: the runner repeats a failed batch text by text */
         return ses_fail(e, SES_EUSAGE, "--stateful reads one text at a time: leave out --batch-tokens");

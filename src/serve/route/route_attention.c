@@ -142,7 +142,7 @@ static bool put_rollout(ses_job *j, ses_pipeline *p, const ses_outputs *out, con
     float *w = ses_job_alloc(j, size, sizeof *w);
     if (!a || !r || !next || !w) return false;
     for (int64_t l = 0; l <= q->layer; l++) {
-        float *x = read_layer(j, p->runner.tape, out, l, u->tokens, &heads);
+        float *x = read_layer(j, p->runner.pass.tape, out, l, u->tokens, &heads);
         if (!x || !merge(j, x, heads, u, q->hide_special)) return false;
         ses_head_mean(x, heads, n, n, a);
         ses_add_residual(a, n);
@@ -173,10 +173,10 @@ static bool run(ses_job *j, ses_pipeline *p, const ses_encoding *x, const attent
     bool segments = ses_model_uses_segments(m) && p->tokenizer_config.sets_segments;
     ses_batch b = { .seqs = 1, .tokens = (int64_t)x->n, .cu_seqlens = cu, .ids = x->id };
     if (segments) b.segments = segment;
-    ses_tape_reset(p->runner.tape, NULL);
-    if (!ses_model_forward(m, p->runner.tape, &b, &(ses_output_request){ .attentions = true }, &out, &e))
+    ses_tape_reset(p->runner.pass.tape, NULL);
+    if (!ses_model_forward(m, p->runner.pass.tape, &b, &(ses_output_request){ .attentions = true }, &out, &e))
         return fail(j, SES_API_BACKEND, &e);
-    float *w = read_layer(j, p->runner.tape, &out, q->layer, (int64_t)x->n, &heads);
+    float *w = read_layer(j, p->runner.pass.tape, &out, q->layer, (int64_t)x->n, &heads);
     bool plain = !q->words && !q->hide_special;
     if (!w || (!plain && !merge(j, w, heads, &u, q->hide_special))) return false;
     ses_json_begin_object(json);
