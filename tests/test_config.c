@@ -47,7 +47,7 @@ static const struct {
       "\"vocab_size\" is missing" },
     { "\"model_type\": \"bertt\"", "did you mean 'bert'?" },
     { "\"model_type\": \"bertt\", \"architectures\": [\"BertModel\"]", "did you mean 'bert'?" },
-    { "\"model_type\": \"umt5\", \"architectures\": [\"UMT5Model\"]", "tagger)" }, /* not mt5 */
+    { "\"model_type\": \"longt5\", \"architectures\": [\"LongT5Model\"]", "tagger)" }, /* not mt5 */
     { "\"model_type\": \"grover\"", "\"grover\" is not supported (supported: bert, " },
     { "\"model_type\": \"mine\", \"auto_map\": {\"AutoModel\": \"modeling_mine.MyModel\"}",
       "\"auto_map\" names code (modeling_mine.MyModel), which is never run (supported: " },
@@ -202,7 +202,7 @@ int main(void)
         int n = snprintf(text, sizeof text, "{%s}", cases[i].settings);
         ses_json_doc *doc = ses_json_parse(text, (size_t)n, &e);
         ses_model *m = doc ? ses_model_new(ses_json_root(doc), dev, NULL, &e) : NULL;
-        if (strstr(cases[i].settings, "umt5")) CHECK(!strstr(e.msg, "did you mean"));
+        if (strstr(cases[i].settings, "longt5")) CHECK(!strstr(e.msg, "did you mean"));
         if (cases[i].message)
             CHECK_MSG(!m && strstr(e.msg, cases[i].message), "case %zu: %s", i, e.msg);
         else

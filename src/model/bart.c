@@ -1,6 +1,6 @@
 /* BART (Lewis et al. 2019) and its variants: encoder-decoders with a shared token table. mBART is pre-norm
- * and starts the target with its language code; Marian and Pegasus use sinusoidal positions. MASS (Song et
- * al. 2019) is the same network, pretrained to predict a span that the encoder does not contain. */
+ * and starts the target with its language code; Marian, Pegasus and M2M-100 use sinusoidal positions. MASS
+ * (Song et al. 2019) is the same network, pretrained to predict a span that the encoder does not contain. */
 #include "model_desc.h"
 
 enum { SEPARATE_NAMES = 1 }; /* index in the tensor tables below */
@@ -103,6 +103,10 @@ static const ses_class bart[] = { CLASSES("Bart", "ForConditionalGeneration"), R
 static const ses_class mbart[] = { CLASSES("MBart", "ForConditionalGeneration"), READING("MBart") };
 static const ses_class marian[] = { CLASSES("Marian", "MTModel") };
 static const ses_class pegasus[] = { CLASSES("Pegasus", "ForConditionalGeneration") };
+static const ses_class m2m_100[] = {
+    { .name = "M2M100Model" },
+    SES_CLASS("M2M100ForConditionalGeneration", SES_USE_HEAD(seq2seq_lm, "logits")),
+};
 static const ses_class mass[] = { CLASSES("Mass", "ForConditionalGeneration") };
 
 /* Settings of all variants; `more` adds the settings of one. */
@@ -124,7 +128,6 @@ static const ses_class mass[] = { CLASSES("Mass", "ForConditionalGeneration") };
                       .dropout.head_on_summary_input = true,          \
                       .embed.tied = true,                             \
                       .lm.no_transform = true,                        \
-                      .lm.final_logits_bias = true,                   \
                       more },                                         \
         .keys = { SES_TABLE(ses_bart_keys) },                         \
         .post_read = finish,                                          \
@@ -133,11 +136,15 @@ static const ses_class mass[] = { CLASSES("Mass", "ForConditionalGeneration") };
         .n_classes = SES_LEN(id),                                     \
     };
 #define AND ,
+#define LEARNED \
+    .lm.final_logits_bias = true, .embed.norm = true, .position.offset = 2, .position.extra_rows = 2
+#define PRE_NORM .norm.placement = SES_PRE_NORM, .norm.after_last_layer = true
 
-BART(bart, .embed.norm = true AND.position.offset = 2 AND.position.extra_rows = 2)
-BART(mbart, .embed.norm = true AND.position.offset = 2 AND.position.extra_rows = 2 AND.norm.placement =
-                SES_PRE_NORM AND.norm.after_last_layer = true AND.decoder.label_shift = SES_SHIFT_WRAP_LAST)
-BART(marian, .position.kind = SES_POS_SINUSOID)
-BART(pegasus,
-     .position.kind = SES_POS_SINUSOID AND.norm.placement = SES_PRE_NORM AND.norm.after_last_layer = true)
-BART(mass, .embed.norm = true AND.position.offset = 2 AND.position.extra_rows = 2)
+BART(bart, LEARNED)
+BART(mbart, LEARNED AND PRE_NORM AND.decoder.label_shift = SES_SHIFT_WRAP_LAST)
+BART(marian, .lm.final_logits_bias = true AND.position.kind = SES_POS_SINUSOID)
+BART(pegasus, PRE_NORM AND.lm.final_logits_bias = true AND.position.kind = SES_POS_SINUSOID)
+BART(mass, LEARNED)
+/* Fan et al. 2020; NLLB (NLLB team 2022) is the same network. */
+BART(m2m_100, PRE_NORM AND.position.kind = SES_POS_FAIRSEQ AND.position.skips_pad = true AND.position.offset =
+                  2 AND.position.extra_rows = 2)

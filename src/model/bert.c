@@ -31,7 +31,6 @@ const ses_tensor_name ses_bert_tensors[SES_BERT_TENSORS] = {
     { "layer.#.attn.qkv.*", "encoder.layer.#.attention.self.qkv.*" }, /* rotary positions */
     { "layer.#.attn.distance", "encoder.layer.#.attention.self.distance_embedding.weight" },
     { "layer.#.attn.out.*", "encoder.layer.#.attention.output.dense.*" },
-    { "layer.#.attn.norm.*", "encoder.layer.#.attention.output.LayerNorm.*" },
     { "layer.#.cross.query.*", "encoder.layer.#.crossattention.self.query.*" },
     { "layer.#.cross.key.*", "encoder.layer.#.crossattention.self.key.*" },
     { "layer.#.cross.value.*", "encoder.layer.#.crossattention.self.value.*" },
@@ -39,9 +38,13 @@ const ses_tensor_name ses_bert_tensors[SES_BERT_TENSORS] = {
     { "layer.#.cross.norm.*", "encoder.layer.#.crossattention.output.LayerNorm.*" },
     { "layer.#.ffn.up.*", "encoder.layer.#.intermediate.dense.*" },
     { "layer.#.ffn.down.*", "encoder.layer.#.output.dense.*" },
+    { "pooler.*", "pooler.dense.*" },
+};
+
+const ses_tensor_name ses_bert_norms[SES_BERT_NORMS] = {
+    { "layer.#.attn.norm.*", "encoder.layer.#.attention.output.LayerNorm.*" },
     { "layer.#.ffn.norm.*", "encoder.layer.#.output.LayerNorm.*" },
     { "final_norm.*", "encoder.LayerNorm.*" }, /* pre-norm */
-    { "pooler.*", "pooler.dense.*" },
 };
 
 bool ses_bert_post_read(ses_config *c, const ses_json *config, ses_err *e)
@@ -145,7 +148,7 @@ const ses_model_desc ses_model_bert = {
     .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
     .post_read = ses_bert_post_read_positions,
     .reads = ses_bert_reads,
-    .tensors = { SES_TABLE(ses_bert_tensors), SES_TABLE(ses_bert_heads) },
+    .tensors = { SES_TABLE(ses_bert_tensors), SES_TABLE(ses_bert_norms), SES_TABLE(ses_bert_heads) },
     .class = classes,
     .n_classes = SES_LEN(classes),
 };

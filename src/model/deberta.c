@@ -367,33 +367,34 @@ static const char *const reads_v1[] = { "position_biased_input", "talking_head",
 static const char *const reads_v2[] = { "position_biased_input", "talking_head", "pos_att_type",
                                         "norm_rel_ebd", NULL };
 
-#define DEBERTA(id, type, v, layout, post_read_)                                                       \
-    const ses_model_desc ses_model_##id = {                                                            \
-        .name = type,                                                                                  \
-        .prefix = "deberta.",                                                                          \
-        .tokenizer_sets_segments = true,                                                               \
-        .vtable = &vtable,                                                                             \
-        .defaults = { .norm.eps = 1e-7,                                                                \
-                      .disentangled.max_relative_positions = -1,                                       \
-                      .dropout.hidden = 0.1,                                                           \
-                      .dropout.attention = 0.1,                                                        \
-                      .dropout.embed = -1,                                                             \
-                      .dropout.head = -1,                                                              \
-                      .init.range = 0.02,                                                              \
-                      .ffn.act = SES_ACT_GELU,                                                         \
-                      .summary.act = SES_ACT_GELU,                                                     \
-                      .conv.act = SES_ACT_TANH,                                                        \
-                      .attention.qkv_layout = layout,                                                  \
-                      .attention.no_qkv_bias = layout != SES_QKV_SEPARATE,                             \
-                      .embed.norm = true,                                                              \
-                      .embed.tied = true,                                                              \
-                      .lm.bias = true },                                                               \
-        .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys_##v) },                                     \
-        .post_read = post_read_,                                                                       \
-        .reads = reads_##v,                                                                            \
-        .tensors = { SES_TABLE(v), SES_TABLE(heads), SES_TABLE(ses_bert_tensors), SES_TABLE(modern) }, \
-        .class = classes_##v,                                                                          \
-        .n_classes = SES_LEN(classes_##v),                                                             \
+#define DEBERTA(id, type, v, layout, post_read_)                                                             \
+    const ses_model_desc ses_model_##id = {                                                                  \
+        .name = type,                                                                                        \
+        .prefix = "deberta.",                                                                                \
+        .tokenizer_sets_segments = true,                                                                     \
+        .vtable = &vtable,                                                                                   \
+        .defaults = { .norm.eps = 1e-7,                                                                      \
+                      .disentangled.max_relative_positions = -1,                                             \
+                      .dropout.hidden = 0.1,                                                                 \
+                      .dropout.attention = 0.1,                                                              \
+                      .dropout.embed = -1,                                                                   \
+                      .dropout.head = -1,                                                                    \
+                      .init.range = 0.02,                                                                    \
+                      .ffn.act = SES_ACT_GELU,                                                               \
+                      .summary.act = SES_ACT_GELU,                                                           \
+                      .conv.act = SES_ACT_TANH,                                                              \
+                      .attention.qkv_layout = layout,                                                        \
+                      .attention.no_qkv_bias = layout != SES_QKV_SEPARATE,                                   \
+                      .embed.norm = true,                                                                    \
+                      .embed.tied = true,                                                                    \
+                      .lm.bias = true },                                                                     \
+        .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys_##v) },                                           \
+        .post_read = post_read_,                                                                             \
+        .reads = reads_##v,                                                                                  \
+        .tensors = { SES_TABLE(v), SES_TABLE(heads), SES_TABLE(ses_bert_tensors), SES_TABLE(ses_bert_norms), \
+                     SES_TABLE(modern) },                                                                    \
+        .class = classes_##v,                                                                                \
+        .n_classes = SES_LEN(classes_##v),                                                                   \
     };
 
 DEBERTA(deberta, "deberta", v1, SES_QKV_INTERLEAVED, post_read)

@@ -62,7 +62,7 @@ const ses_model_desc ses_model_electra = {
     .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
     .post_read = ses_bert_post_read_positions,
     .reads = ses_bert_reads,
-    .tensors = { SES_TABLE(ses_bert_tensors), SES_TABLE(tensors) },
+    .tensors = { SES_TABLE(ses_bert_tensors), SES_TABLE(ses_bert_norms), SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),
 };

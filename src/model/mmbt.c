@@ -39,7 +39,7 @@ const ses_model_desc ses_model_mmbt = {
     .post_read = ses_bert_post_read_positions,
     .reads = ses_bert_reads,
     .unread = "mmbt.modal_encoder.",
-    .tensors = { SES_TABLE(tensors), SES_TABLE(ses_bert_tensors) },
+    .tensors = { SES_TABLE(tensors), SES_TABLE(ses_bert_tensors), SES_TABLE(ses_bert_norms) },
     .class = classes,
     .n_classes = SES_LEN(classes),
 };

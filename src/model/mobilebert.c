@@ -266,7 +266,8 @@ const ses_model_desc ses_model_mobilebert = {
                   .lm.extra_cols = true },
     .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
     .post_read = post_read,
-    .tensors = { SES_TABLE(tensors), SES_TABLE(ses_bert_heads), SES_TABLE(ses_bert_tensors) },
+    .tensors = { SES_TABLE(tensors), SES_TABLE(ses_bert_heads), SES_TABLE(ses_bert_tensors),
+                 SES_TABLE(ses_bert_norms) },
     .class = classes,
     .n_classes = SES_LEN(classes),
 };

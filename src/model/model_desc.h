@@ -128,7 +128,7 @@ struct ses_model_desc {
     /* reads what the tables cannot; or NULL */
     bool (*post_read)(ses_config *c, const ses_json *config, ses_err *e);
     const char *const *reads;  /* keys of changing_keys.def that post_read reads, NULL-terminated; or NULL */
-    ses_name_table tensors[4]; /* in search order; the table config.name_table is searched first */
+    ses_name_table tensors[5]; /* in search order; the table config.name_table is searched first */
     const ses_class *class;    /* the first is the base model */
     size_t n_classes;
     /* Models whose encoder and decoder are models of other types: reads both configs and sets m->c,
@@ -154,9 +154,10 @@ const ses_model_desc *const *ses_models(void); /* all descriptions, NULL-termina
 bool ses_model_sets_segments(const char *tokenizer_class, const char *model_type);
 
 /* Shared tables: BERT's and BART's config keys and tensor names. */
-enum { SES_BERT_KEYS = 16, SES_BERT_TENSORS = 21 };
+enum { SES_BERT_KEYS = 16, SES_BERT_TENSORS = 18, SES_BERT_NORMS = 3 };
 extern const ses_config_key ses_bert_keys[SES_BERT_KEYS];
-extern const ses_tensor_name ses_bert_tensors[SES_BERT_TENSORS];
+extern const ses_tensor_name ses_bert_tensors[SES_BERT_TENSORS]; /* all but norms of layers */
+extern const ses_tensor_name ses_bert_norms[SES_BERT_NORMS];
 enum { SES_BERT_HEADS = 13, SES_ROBERTA_HEADS = 11 }; /* names of head tensors */
 extern const ses_tensor_name ses_bert_heads[SES_BERT_HEADS], ses_roberta_heads[SES_ROBERTA_HEADS];
 enum { SES_BART_KEYS = 21, SES_BART_TENSORS = 42 };

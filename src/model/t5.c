@@ -1,5 +1,6 @@
 /* T5 (Raffel et al. 2019): text-to-text encoder-decoder. Pre-norm RMS norms, no biases, unscaled scores,
- * learned position bias by bucketed distance. Version 1.1 and mT5 have gated feed-forward layers. */
+ * learned position bias by bucketed distance. Version 1.1 and mT5 have gated feed-forward layers,
+ * UMT5 (Chung et al. 2023) a bias in every layer. */
 #include "model_desc.h"
 
 #include <math.h>
@@ -61,8 +62,7 @@ static bool post_read_t5(ses_config *c, const ses_json *config, ses_err *e)
 }
 
 #define STACK(name, hf_name, ffn)                                                               \
-    { name "buckets", hf_name "block.0.layer.0.SelfAttention.relative_attention_bias.weight" }, \
-        { name "layer.#.attn.norm.*", hf_name "block.#.layer.0.layer_norm.*" },                 \
+    { name "layer.#.attn.norm.*", hf_name "block.#.layer.0.layer_norm.*" },                     \
         { name "layer.#.attn.query.*", hf_name "block.#.layer.0.SelfAttention.q.*" },           \
         { name "layer.#.attn.key.*", hf_name "block.#.layer.0.SelfAttention.k.*" },             \
         { name "layer.#.attn.value.*", hf_name "block.#.layer.0.SelfAttention.v.*" },           \
@@ -96,9 +96,20 @@ static const ses_tensor_name tensors[] = {
     { "span.*", "/qa_outputs.*" },
 };
 
+#define BIAS "layer.0.SelfAttention.relative_attention_bias.weight"
+static const ses_tensor_name one_bias[] = {
+    { "buckets", "encoder.block.0." BIAS },
+    { "decoder.buckets", "decoder.block.0." BIAS },
+};
+static const ses_tensor_name biases[] = {
+    { "layer.#.attn.buckets", "encoder.block.#." BIAS },
+    { "decoder.layer.#.attn.buckets", "decoder.block.#." BIAS },
+};
+
 static const char *const reads[] = { "feed_forward_proj", NULL };
 
-#define T5(id, stem, post_read_)                                             \
+/* bias: names of the bias by distance; `more` adds settings */
+#define T5(id, stem, post_read_, bias, more)                                 \
     static const ses_class classes_##id[] = {                                \
         { .name = stem "Model" },                                            \
         { .name = stem "ForConditionalGeneration",                           \
@@ -142,14 +153,16 @@ static const char *const reads[] = { "feed_forward_proj", NULL };
                       .ffn.no_bias = true,                                   \
                       .embed.tied = true,                                    \
                       .lm.no_transform = true,                               \
-                      .embed.train_pad = true },                             \
+                      .embed.train_pad = true,                               \
+                      more },                                                \
         .keys = { SES_TABLE(keys) },                                         \
         .post_read = post_read_,                                             \
         .reads = reads,                                                      \
-        .tensors = { SES_TABLE(tensors) },                                   \
+        .tensors = { SES_TABLE(tensors), SES_TABLE(bias) },                  \
         .class = classes_##id,                                               \
         .n_classes = SES_LEN(classes_##id),                                  \
     };
 
-T5(t5, "T5", post_read_t5)
-T5(mt5, "MT5", post_read)
+T5(t5, "T5", post_read_t5, one_bias, .rel_bias.per_layer = false)
+T5(mt5, "MT5", post_read, one_bias, .rel_bias.per_layer = false)
+T5(umt5, "UMT5", post_read_t5, biases, .rel_bias.per_layer = true)

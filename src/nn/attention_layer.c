@@ -83,21 +83,20 @@ static double slope(int64_t head, int64_t heads)
     return pow(2, -4.0 / (double)n * (double)(2 * (head - n) + 1));
 }
 
-ses_tensor *ses_attn_rel_bias(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs)
+void ses_attn_rel_bias(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs, ses_stack_ctx *ctx)
 {
     int64_t rows = 2 * seqs->max_seqlen - 1, zero = seqs->max_seqlen - 1;
-    if (k->rel_bias_table) {
+    if (p->c->rel_bias.buckets) {
         int32_t *id = ses_tape_host_alloc(p->tape, (size_t)rows, sizeof *id);
         for (int64_t r = 0; id && r < rows; r++) id[r] = bucket(p->c, r - zero, !k->causal);
-        return id ? ses_gather(p->tape, k->rel_bias_table, ses_tape_ints(p->tape, id, rows)) : NULL;
-    }
-    if (p->c->position.kind == SES_POS_ALIBI) {
+        ctx->rel_bucket = id ? ses_tape_ints(p->tape, id, rows) : NULL;
+        if (k->rel_bias_table) ctx->rel_bias = ses_gather(p->tape, k->rel_bias_table, ctx->rel_bucket);
+    } else if (p->c->position.kind == SES_POS_ALIBI) {
         ses_real *x = ses_tape_host_alloc(p->tape, (size_t)(rows * k->heads), sizeof *x);
         for (int64_t i = 0; x && i < rows * k->heads; i++)
             x[i] = (ses_real)(slope(i % k->heads, k->heads) * (double)(i / k->heads - zero));
-        return x ? ses_tape_input(p->tape, x, SES_DIM(rows, k->heads)) : NULL;
+        ctx->rel_bias = x ? ses_tape_input(p->tape, x, SES_DIM(rows, k->heads)) : NULL;
     }
-    return NULL;
 }
 
 /* ---- quantization-aware training ---- */

@@ -111,6 +111,7 @@ typedef struct ses_config {
         int64_t
             modal_width;  /* columns of vectors that precede a text (MMBT) or describe its words; 0: none */
         int64_t segments; /* rows of the segment (token type) table; 0: no table */
+        int64_t tasks;    /* rows of the table of tasks, whose first is added to all tokens; 0: no table */
         bool tied;        /* the LM head's projection is the token table */
         bool scale_by_sqrt_hidden; /* token vectors are multiplied by sqrt(hidden) */
         bool norm;                 /* norm after the sum of the embeddings */
@@ -181,6 +182,7 @@ typedef struct ses_config {
         int64_t buckets; /* 0: none */
         int64_t max_distance;
         int64_t table_rows; /* rows of the table in the file; 0: buckets */
+        bool per_layer;     /* each layer has a table (UMT5) */
     } rel_bias;
 
     /* Disentangled attention (DeBERTa): scores of content and relative position vectors. */

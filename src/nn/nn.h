@@ -227,6 +227,7 @@ typedef struct ses_layer {
     ses_norm self_norm, cross_norm, ffn_norm;
     ses_dense up, gate, down;
     ses_tensor *distance; /* [2 * positions - 1, head size], SES_POS_RELATIVE_KEY; else NULL */
+    ses_tensor *buckets;  /* [buckets, heads]: the layer's own bias by distance; NULL: none */
     int64_t window;       /* 0: full attention */
     ses_tower tower;
     ses_bottlenecks after_attn, after_ffn;
@@ -246,6 +247,7 @@ typedef struct ses_stack_ctx {
     const ses_seqs *seqs;
     ses_tensor *encoder_states;        /* input of cross attention */
     ses_tensor *rel_bias;              /* bias by distance */
+    ses_tensor *rel_bucket;            /* bucket of each distance, if layers have tables of their own */
     ses_tensor *rel, *rel_dist_to_row; /* relative scores: table, and its row for each distance */
     ses_tensor *prefix;                /* keys and values of virtual tokens; NULL: none */
 } ses_stack_ctx;
@@ -277,7 +279,8 @@ struct ses_stack {
     bool causal, cross;
     /* a decoder without its encoder: cross attention has weights, but is not computed */
     bool cross_unused;
-    ses_tensor *token, *position, *segment, *rel_bias_table; /* rel_bias_table: [buckets, heads] */
+    ses_tensor *token, *position, *segment, *task;
+    ses_tensor *rel_bias_table; /* [buckets, heads]; NULL: none, or each layer has one */
     ses_tensor *token_up; /* [columns of token, width]: token vectors are rows of token times it; or NULL */
     ses_dense modal;      /* vectors of ses_batch.modal_vectors to hidden; w NULL: none */
     ses_dense project, project_out;  /* embeddings' width to hidden, and back; w NULL: none */
@@ -359,8 +362,8 @@ void ses_virtual_prepend(const ses_virtual *v, ses_forward_ctx *p, ses_tensor *p
 ses_attn_params ses_attn_params_add(ses_store *s, const ses_config *c, int64_t heads, const char *name);
 /* The same for cross attention, whose queries have a matrix of their own. */
 ses_attn_params ses_cross_params_add(ses_store *s, const ses_config *c, int64_t heads, const char *name);
-/* The position bias of the scores; NULL: none. */
-ses_tensor *ses_attn_rel_bias(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs);
+/* Sets the position bias of the scores, or the buckets of the layers' tables. */
+void ses_attn_rel_bias(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs, ses_stack_ctx *ctx);
 
 /* relative_key.c: the tables of SES_POS_RELATIVE_KEY and SES_POS_RELATIVE_KEY_QUERY. */
 ses_tensor *ses_relative_key_add(const ses_stack *k, ses_store *s, const ses_config *c, int i);

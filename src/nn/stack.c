@@ -19,6 +19,13 @@ static ses_dense dense(ses_store *s, const ses_config *c, int64_t out, int64_t i
     return ses_dense_add_layout(s, c->weights_in_out ? SES_IN_OUT : SES_OUT_IN, out, in, bias_of(c), name);
 }
 
+static ses_tensor *table(const ses_stack *k, ses_store *s, const char *name, int64_t rows, int64_t cols)
+{
+    char full[160];
+    snprintf(full, sizeof full, "%s%s", k->prefix, name);
+    return ses_store_add(s, full, SES_DIM(rows, cols), SES_INIT_NORMAL);
+}
+
 static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c, int i)
 {
     char name[96], part[128];
@@ -42,19 +49,14 @@ static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c
     l.down = dense(s, c, c->hidden, ffn, part);
     l.ffn_norm = ses_norm_add(s, c->hidden, c->norm.kind, "%s.ffn.norm", name);
     if (ses_config_scores_distances(c)) l.distance = ses_relative_key_add(k, s, c, i);
+    snprintf(part, sizeof part, "layer.%d.attn.buckets", i);
+    if (c->rel_bias.per_layer) l.buckets = table(k, s, part, c->rel_bias.buckets, k->heads);
     if (c->attention.local_layers[i / 64] >> (i % 64) & 1) l.window = c->attention.window;
     const ses_adapter_hook *a = ses_store_adapter_hook(s);
     if (a) a->layer(a->ctx, s, &l, name, c->hidden);
     if (i < 2 * c->attention.tower_layers)
         l.tower = i < c->attention.tower_layers ? SES_TOWER_FORWARD : SES_TOWER_BACKWARD;
     return l;
-}
-
-static ses_tensor *table(const ses_stack *k, ses_store *s, const char *name, int64_t rows, int64_t cols)
-{
-    char full[96];
-    snprintf(full, sizeof full, "%s%s", k->prefix, name);
-    return ses_store_add(s, full, SES_DIM(rows, cols), SES_INIT_NORMAL);
 }
 
 static void embeddings_add(ses_stack *k, ses_store *s, const ses_config *c)
@@ -77,6 +79,7 @@ static void embeddings_add(ses_stack *k, ses_store *s, const ses_config *c)
     if (c->embed.segments) k->segment = table(k, s, "embed.segment", c->embed.segments, width);
     ses_store_set_embedding(s, k->position);
     ses_store_set_embedding(s, k->segment);
+    if (c->embed.tasks) k->task = table(k, s, "embed.task", c->embed.tasks, width);
     if (c->embed.norm) k->embed_norm = ses_norm_add(s, width, c->norm.kind, "%sembed.norm", k->prefix);
     if (c->embed.modal_width)
         k->modal = ses_dense_add(s, E, c->embed.modal_width, SES_BIAS, "%sembed.modal", k->prefix);
@@ -96,7 +99,7 @@ bool ses_stack_add_default(ses_stack *k, ses_store *s, const ses_config *c, ses_
     if (!k->layer) return false;
     embeddings_add(k, s, c);
     for (int i = 0; i < (int)k->n_unique; i++) k->layer[i] = layer_add(k, s, c, i);
-    if (c->rel_bias.buckets)
+    if (c->rel_bias.buckets && !c->rel_bias.per_layer)
         k->rel_bias_table = table(
             k, s, "buckets", c->rel_bias.table_rows ? c->rel_bias.table_rows : c->rel_bias.buckets, k->heads);
     if (c->norm.after_last_layer)
@@ -201,7 +204,7 @@ ses_tensor *ses_self_attention(const ses_stack *k, ses_forward_ctx *p, const ses
 static bool is_full_attention(const ses_stack *k, const ses_layer *l, const ses_forward_ctx *p,
                               const ses_stack_ctx *ctx)
 {
-    return !k->causal && !l->tower && !l->window && !ctx->rel_bias && !l->distance &&
+    return !k->causal && !l->tower && !l->window && !ctx->rel_bias && !l->distance && !l->buckets &&
            p->attn_mask == SES_ATTN_MASK_DEFAULT && !p->request->attentions &&
            !p->request->attention_scores && !p->hooked;
 }
@@ -262,14 +265,16 @@ static bool rounds_attention(const ses_stack *k, const ses_layer *l, const ses_f
                              const ses_stack_ctx *ctx)
 {
     return l->self.query.w && l->self.query.w->rounds_i8 && !k->causal && !l->tower && !l->window &&
-           !l->distance && !ctx->rel_bias && !ctx->prefix && p->attn_mask == SES_ATTN_MASK_DEFAULT;
+           !l->distance && !l->buckets && !ctx->rel_bias && !ctx->prefix &&
+           p->attn_mask == SES_ATTN_MASK_DEFAULT;
 }
 
 /* query_rows: the rows of x whose queries are computed. */
 static ses_tensor *self_attention(const ses_stack *k, const ses_layer *l, ses_forward_ctx *p,
                                   const ses_stack_ctx *ctx, ses_tensor *x, ses_tensor *query_rows, int i)
 {
-    ses_attention_inputs in = { .rel_bias = ses_stack_layer_bias(k, p->tape, ctx->rel_bias, i) };
+    ses_tensor *bias = l->buckets ? ses_gather(p->tape, l->buckets, ctx->rel_bucket) : ctx->rel_bias;
+    ses_attention_inputs in = { .rel_bias = ses_stack_layer_bias(k, p->tape, bias, i) };
     in.allow_i8 =
         l->self.query.w && (ses_pack_dtype(l->self.query.w) == SES_I8 || l->self.query.w->rounds_i8);
     if (k->vtable && k->vtable->project)
@@ -476,7 +481,8 @@ static ses_tensor *run_layers_as_graph(layers *l, const ses_seqs *seqs, ses_tens
 {
     enum { MAX_ELEMS = 64 << 20 }; /* elements of the hidden state; larger ones gain nothing */
     const ses_forward_ctx *p = l->p;
-    bool default_layers = !l->k->vtable && !l->k->cross && !l->ctx->rel_dist_to_row && !p->batch->cache &&
+    bool default_layers = !l->k->vtable && !l->k->cross && !l->ctx->rel_dist_to_row &&
+                          !p->c->rel_bias.per_layer && !p->batch->cache &&
                           !(l->k->pruned.left && l->ctx->rel_bias) && !p->hooked && !l->ctx->prefix &&
                           !p->leaving && p->attn_mask == SES_ATTN_MASK_DEFAULT;
     if (!l->rewinds || !default_layers || seqs->tokens * p->c->hidden > MAX_ELEMS || !seqs->cu_seqlens)
@@ -529,7 +535,7 @@ static ses_tensor *run_stack(const ses_stack *k, ses_forward_ctx *p, const ses_s
     ses_stack_ctx ctx = { .seqs = seqs, .encoder_states = memory };
     if (k->virt.keys) ctx.prefix = ses_virtual_values(&k->virt, t, k->virt.keys);
     if (ctx.prefix && !cached) ses_virtual_begin(&k->virt, p, seqs);
-    ctx.rel_bias = ses_attn_rel_bias(k, p, cached ? &p->past : ctx.prefix ? &p->prefixed : seqs);
+    ses_attn_rel_bias(k, p, cached ? &p->past : ctx.prefix ? &p->prefixed : seqs, &ctx);
     if (k->virt.n_dense && ctx.prefix && recompute)
         ses_tape_fail(t, SES_EUNSUPPORTED,
                       "a projected prefix cannot be recomputed: turn off gradient checkpointing (recompute)");

@@ -55,6 +55,13 @@ static void embed_virtual(const ses_stack *k, ses_forward_ctx *p, const ses_seqs
     *pad = -1;
 }
 
+/* Row 0 of a table for each token. */
+static ses_tensor *first_rows(ses_forward_ctx *p, const ses_seqs *q)
+{
+    const int32_t *zeros = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *zeros);
+    return zeros ? ses_tape_ints(p->tape, zeros, q->tokens) : NULL;
+}
+
 ses_tensor *ses_stack_embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q)
 {
     const ses_config *c = p->c;
@@ -78,6 +85,7 @@ ses_tensor *ses_stack_embed(const ses_stack *k, ses_forward_ctx *p, const ses_se
     }
     if (k->position) table[n] = k->position, id[n++] = q->positions;
     if (k->segment) table[n] = k->segment, id[n++] = q->segments;
+    if (k->task) table[n] = k->task, id[n++] = first_rows(p, q);
     int32_t pad[SES_MAX_TABLES] = { tokens_first ? -1 : first_pad, -1, -1, -1 };
     if (c->position.skips_pad && !tokens_first)
         pad[1] = (int32_t)c->pad_id; /* the row of padding tokens, which are not counted */

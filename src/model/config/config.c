@@ -59,7 +59,7 @@ bool ses_model_sets_segments(const char *tokenizer_class, const char *model_type
 const ses_model_desc *ses_config_find_model(const ses_json *config, ses_err *e)
 {
     const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);
-    char names[512] = "";
+    char names[1024] = "";
     if (ses_json_type_of(config) != SES_JSON_OBJECT) {
         ses_fail(e, SES_EFORMAT, "%s, expected an object", ses_json_type_name(ses_json_type_of(config)));
         return NULL;
@@ -341,7 +341,7 @@ const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *confi
     if (!name) return &d->class[0]; /* not specified: the base model */
     for (size_t i = 0; i < d->n_classes; i++)
         if (!strcmp(name, d->class[i].name)) return &d->class[i];
-    char names[512] = "";
+    char names[1024] = "";
     for (size_t i = 0; i < d->n_classes; i++) {
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", d->class[i].name);
