@@ -6,7 +6,7 @@
 #   make clang-check                  part of it, and the seeds of each fuzz target, with clang's
 #   make ci-full                      all that continuous integration knows: .ci/run without omissions
 #   make check-large                  memory of the largest models
-#   make wheel                        the Python package, build/sesame-*.whl
+#   make wheel                        the Python package with models and command, build/sesame-*.whl
 #   make deb                          Debian packages in build/deb; CUDA=1: the CUDA module too
 #   make abi                          compare the public headers with packaging/abi
 #   make dist                         source tarball and static commands (x86_64, aarch64) in build/dist

@@ -25,9 +25,9 @@ typedef struct ses_model ses_model;
  * of the Hugging Face hub, ORG/NAME[@REVISION] or hf://ORG/NAME[@REVISION], are searched for in its cache
  * (HF_HUB_CACHE, HF_HOME); nothing is downloaded ('sesame pull' does that). Other strings with '/' are
  * returned as they are. Other names are searched for in the folders of `search_path`, separated by ':' (NULL:
- * of the environment variable SESAME_MODELS), then among the bundled models: beside the running program, and
- * in the installation prefix. Free the result with free(). NULL and an error that lists the searched
- * folders: no such model.
+ * of the environment variable SESAME_MODELS), then among the bundled models: beside the running program and
+ * the library, and in the installation prefix. Free the result with free(). NULL and an error that lists the
+ * searched folders: no such model.
  *
  * ses_model_open, ses_sentence_open and pipelines call it with search_path NULL, so that they accept names,
  * too. */

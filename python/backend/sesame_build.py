@@ -1,7 +1,8 @@
-"""Builds the wheel: CMake compiles the extension, this module packs it. No build requirements, no network.
+"""Builds the wheel: CMake compiles the extension and the command, this module packs them with the bundled models. No build
+requirements, no network.
 
 The version is that of include/sesame/version.h. The same sources give the same bytes. Environment:
-SESAME_BUILD_DIR     a build folder whose _sesame.abi3.so is packed as it is, instead of compiling
+SESAME_BUILD_DIR     a build folder whose _sesame.abi3.so and sesame are packed as they are, instead of compiling
 SESAME_CMAKE_FLAGS   further arguments of cmake, as -DSESAME_PCRE2=ON
 SOURCE_DATE_EPOCH    time of the files in the wheel, in seconds since 1970"""
 
@@ -15,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -39,17 +41,24 @@ def _tag():
     return "cp%d%d-abi3-%s" % (*MINIMUM, re.sub(r"[-.]", "_", sysconfig.get_platform()))
 
 
-# ---- the extension ----
+# ---- the programs ----
+
+
+def _ready(build):
+    """A build folder with the extension and the command."""
+    for name in ("_sesame.abi3.so", "sesame"):
+        if not (build / name).exists():
+            sys.exit(f"sesame: {build / name} does not exist: SESAME_BUILD_DIR must name a folder in which the targets "
+                     "sesame-python and sesame-bin were built")
+    return build
 
 
 def _compile():
-    """Configures and builds the extension with the library inside; returns its file. Only libraries that every system
-    has are linked: unusual regular expressions and compressed input need -DSESAME_PCRE2=ON and -DSESAME_PACKED=ON."""
+    """Configures and builds extension and command with the library inside; returns the build folder. Only libraries that
+    every system has are linked: unusual regular expressions and compressed input need -DSESAME_PCRE2=ON and
+    -DSESAME_PACKED=ON."""
     if ready := os.environ.get("SESAME_BUILD_DIR"):
-        file = ROOT / ready / "_sesame.abi3.so"
-        if not file.exists():
-            sys.exit(f"sesame: {file} does not exist: SESAME_BUILD_DIR must name a folder in which the target sesame-python was built")
-        return file
+        return _ready(ROOT / ready)
     include = sysconfig.get_path("include")
     if not os.path.exists(os.path.join(include, "Python.h")):
         sys.exit(f"sesame: no Python.h in {include}: install the headers of Python (Debian: python3-dev)")
@@ -60,19 +69,20 @@ def _compile():
                  f"-DSESAME_PYTHON_INCLUDE={include}", "-DSESAME_PCRE2=OFF", "-DSESAME_PACKED=OFF"]
     subprocess.run(configure + shlex.split(os.environ.get("SESAME_CMAKE_FLAGS", "")), check=True, stdout=sys.stderr)
     jobs = os.environ.get("JOBS") or str(os.cpu_count() or 2)
-    subprocess.run(["cmake", "--build", str(build), "--parallel", jobs, "--target", "sesame-python"], check=True,
-                   stdout=sys.stderr)
-    return build / "_sesame.abi3.so"
+    subprocess.run(["cmake", "--build", str(build), "--parallel", jobs, "--target", "sesame-python", "sesame-bin"],
+                   check=True, stdout=sys.stderr)
+    return build
 
 
 def _stripped(file):
-    """The bytes of the extension without its symbol table."""
-    target = file.with_suffix(".stripped")
-    if not shutil.which("strip") or subprocess.run(["strip", "-s", "-o", str(target), str(file)], check=False).returncode:
+    """The bytes of a program without its symbol table."""
+    if not shutil.which("strip"):
         return file.read_bytes()
-    data = target.read_bytes()
-    target.unlink()
-    return data
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / file.name
+        if subprocess.run(["strip", "-s", "-o", str(target), str(file)], check=False).returncode:
+            return file.read_bytes()
+        return target.read_bytes()
 
 
 # ---- the wheel ----
@@ -101,6 +111,7 @@ def _info_files(dist_info):
         f"{dist_info}/METADATA": _metadata().encode(),
         f"{dist_info}/WHEEL": wheel.encode(),
         f"{dist_info}/LICENSE": (ROOT / "LICENSE").read_bytes(),
+        f"{dist_info}/entry_points.txt": b"[console_scripts]\nsesame = sesame.__main__:main\n",
     }
 
 
@@ -124,13 +135,22 @@ def _write_wheel(directory, files):
         for path, data in files.items():
             entry = zipfile.ZipInfo(path, when)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (0o100755 if path.endswith(".so") else 0o100644) << 16
-            archive.writestr(entry, data, compresslevel=9)
+            entry.external_attr = (0o100755 if path in _PROGRAMS else 0o100644) << 16
+            archive.writestr(entry, data, compresslevel=6)
     target = Path(directory) / name
     part = target.with_suffix(".part")
     part.write_bytes(memory.getvalue())
     part.replace(target)
     return name
+
+
+_PROGRAMS = {"sesame/_sesame.abi3.so": "_sesame.abi3.so", "sesame/bin/sesame": "sesame"}
+
+
+def _shared_files():
+    """Bundled models and task files, where the command and the library look for them."""
+    files = sorted(p for folder in ("models", "tasks") for p in (ROOT / folder).rglob("*") if p.is_file())
+    return {"sesame/" + p.relative_to(ROOT).as_posix(): p.read_bytes() for p in files}
 
 
 def _package_files():
@@ -171,15 +191,20 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     _check_python()
-    files = _package_files()
-    files["sesame/_sesame.abi3.so"] = _stripped(_compile())
-    return _write_wheel(wheel_directory, files)
+    build = _compile()
+    files = {path: _stripped(build / name) for path, name in _PROGRAMS.items()}
+    return _write_wheel(wheel_directory, {**_package_files(), **files, **_shared_files()})
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
-    """A package that uses the sources in place: a .pth file, and the extension beside them."""
+    """A package that uses the sources in place: a .pth file, and the programs beside them."""
     _check_python()
-    shutil.copyfile(_compile(), HERE / "sesame" / "_sesame.abi3.so")
+    build = _compile().resolve()
+    for path, name in _PROGRAMS.items():
+        target = HERE / path
+        target.parent.mkdir(exist_ok=True)
+        target.unlink(missing_ok=True)
+        target.symlink_to(build / name)
     return _write_wheel(wheel_directory, {"sesame.pth": f"{HERE}\n".encode()})
 
 

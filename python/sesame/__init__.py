@@ -1,7 +1,7 @@
 """Sesame: BERT and friends, computed by a C library.
 
     import sesame
-    classify = sesame.pipeline("text-classification")
+    classify = sesame.pipeline("sentiment-analysis")
     classify("A fine film.")                      # [{'label': 'positive', 'score': 0.99...}]
     encoder = sesame.SentenceTransformer("sesame-embed")
     vectors = encoder.encode(["A text.", "Another one."])

@@ -1,7 +1,7 @@
-/* Resolves model names to folders: SESAME_MODELS, the models beside the running program, the installed models
- * (of the prefix given to the build), and the Hugging Face cache. It reads the environment, so that programs
- * find models by the same names as the command. */
-#define _XOPEN_SOURCE 700
+/* Resolves model names to folders: SESAME_MODELS, the models beside the running program and the library, the
+ * installed models (of the prefix given to the build), and the Hugging Face cache. It reads the environment,
+ * so that programs find models by the same names as the command. */
+#define _GNU_SOURCE /* dladdr */
 #include "bundled_models.h"
 
 #include "base/alloc.h"
@@ -12,6 +12,7 @@
 #include "hub/hub_cache.h"
 #include "tensor/configured.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,22 +73,38 @@ static bool add_list(ses_bundled_dirs *d, const char *list, ses_err *e)
     return true;
 }
 
-/* Relative to the running program: in build/ or build/PRESET/ of the sources, or in bin/ of a prefix. */
+/* Adds folders relative to that of a file. */
+static bool add_beside(ses_bundled_dirs *d, const char *file, const char *const *from, size_t n, ses_err *e)
+{
+    char *parent = ses_path_parent(file, e);
+    bool ok = parent != NULL;
+    for (size_t i = 0; ok && i < n; i++) {
+        char *dir = ses_path_join(parent, from[i], e);
+        ok = dir && add_dir(d, dir, e);
+        ses_free(dir);
+    }
+    ses_free(parent);
+    return ok;
+}
+
+/* The running program: in build/ or build/PRESET/ of the sources, or in bin/ of a prefix or of the Python
+ * package. The library, if it is a file of its own: in the Python package or its sources, or in lib/ of a
+ * prefix. */
 static bool add_program_dirs(ses_bundled_dirs *d, ses_err *e)
 {
-    static const char *const from[] = { "../models", "../../models", "../share/sesame/models" };
+    static const char *const of_program[] = { "../models", "../../models", "../share/sesame/models" };
+    static const char *const of_library[] = { "models", "../../models", "../share/sesame/models" };
     char self[4096];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n <= 0) return true;
-    self[n] = 0;
-    *(char *)(uintptr_t)ses_path_basename(self) = 0;
-    for (size_t i = 0; i < SES_LEN(from); i++) {
-        char *dir = ses_path_join(self, from[i], e);
-        bool ok = dir && add_dir(d, dir, e);
-        ses_free(dir);
-        if (!ok) return false;
-    }
-    return true;
+    self[n > 0 ? n : 0] = 0;
+    if (n > 0 && !add_beside(d, self, of_program, SES_LEN(of_program), e)) return false;
+    Dl_info info;
+    bool found = dladdr(of_library, &info) && info.dli_fname && info.dli_fname[0] == '/';
+    char *library = found ? realpath(info.dli_fname, NULL) : NULL;
+    bool ok =
+        !library || !strcmp(library, self) || add_beside(d, library, of_library, SES_LEN(of_library), e);
+    free(library); /* realpath's, not ses_alloc's */
+    return ok;
 }
 
 bool ses_bundled_find_dirs(ses_bundled_dirs *d, const char *search_path, ses_err *e)
