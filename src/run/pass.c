@@ -40,10 +40,12 @@ const ses_output *ses_pass_output(const ses_pass *p, const char *name, ses_err *
     return o;
 }
 
-const ses_real *ses_pass_read(ses_pass *p, const ses_tensor *x, ses_err *e)
+const ses_real *ses_pass_read(ses_pass *p, const char *name, ses_err *e)
 {
-    if (!ses_array_reserve(&p->host, &p->host_cap, (size_t)ses_count(x), sizeof *p->host, e)) return NULL;
-    if (ses_tape_read(p->tape, x, p->host)) return p->host;
+    const ses_output *o = ses_pass_output(p, name, e);
+    if (!o || !ses_array_reserve(&p->host, &p->host_cap, (size_t)ses_count(o->tensor), sizeof *p->host, e))
+        return NULL;
+    if (ses_tape_read(p->tape, o->tensor, p->host)) return p->host;
     ses_tape_ok(p->tape, e);
     return NULL;
 }

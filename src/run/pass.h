@@ -23,7 +23,7 @@ ses_output_request ses_pass_begin(ses_pass *p, const ses_output_request *want);
 bool ses_pass_run(ses_pass *p, const ses_output_request *want, ses_err *e);
 /* An output; NULL and an error: the model has none of this name. */
 const ses_output *ses_pass_output(const ses_pass *p, const char *name, ses_err *e);
-/* A tensor on the host, until the next call. NULL and an error: the pass failed. */
-const ses_real *ses_pass_read(ses_pass *p, const ses_tensor *x, ses_err *e);
+/* The same on the host, until the next call. */
+const ses_real *ses_pass_read(ses_pass *p, const char *name, ses_err *e);
 
 #endif

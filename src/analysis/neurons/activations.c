@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "model/model_desc.h"
-#include "nn/decoder_input.h"
+#include "run/pass.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,40 +19,32 @@ void ses_activations_free(ses_activations *a)
 
 /* One text at a time: its tokens, a forward pass, outputs on the host. */
 typedef struct text_pass {
-    const ses_model *m;
+    ses_pass pass;
     ses_encode_ctx *tokens, *source; /* source: of the encoder, if the decoder is read */
-    ses_tape *tape;
-    const ses_encoding *enc; /* the tokens that are read */
+    const ses_encoding *enc;         /* the tokens that are read */
     bool decoder, segments;
-    ses_outputs out;
-    ses_real *host; /* one output: a row for each token */
-    size_t cap;
-    int32_t *target, *segment; /* the decoder's input, token type ids */
-    size_t cap_target, cap_segment;
 } text_pass;
 
 static bool pass_open(text_pass *p, const ses_model *m, const ses_tokenizer *t, bool decoder, ses_err *e)
 {
-    *p = (text_pass){ .m = m, .decoder = decoder };
+    *p = (text_pass){ .decoder = decoder };
     p->segments = ses_model_uses_segments(m) && ses_model_sets_segments(NULL, ses_model_type(m));
     p->tokens = ses_encode_ctx_new(t, e);
     p->source = p->tokens ? ses_encode_ctx_new(t, e) : NULL;
-    p->tape = p->source ? ses_tape_new(m->dev, NULL, e) : NULL;
-    return p->tape != NULL;
+    return p->source && ses_pass_open(&p->pass, m, e);
 }
 
 static void pass_close(text_pass *p)
 {
     ses_encode_ctx_free(p->tokens);
     ses_encode_ctx_free(p->source);
-    ses_tape_free(p->tape);
-    ses_free(p->host), ses_free(p->target), ses_free(p->segment);
+    ses_pass_close(&p->pass);
 }
 
 static const ses_encoding *encode(const text_pass *p, ses_encode_ctx *k, const ses_input *text, ses_err *e)
 {
     ses_encode_options o = { .truncation = SES_TRUNCATE_ONLY_FIRST,
-                             .max_length = ses_model_max_tokens(p->m) - p->decoder };
+                             .max_length = ses_model_max_tokens(p->pass.model) - p->decoder };
     return ses_encode(k, text, &o, e) ? ses_encode_ctx_result(k) : NULL;
 }
 
@@ -65,48 +57,28 @@ static bool pass_run(text_pass *p, const ses_input *text, const ses_input *targe
     p->enc = !in || !target ? in : encode(p, p->tokens, target, e);
     if (!p->enc) return false;
     if (!in->n || !p->enc->n) return true;
-    size_t n = target ? p->enc->n + 1 : 1;
-    if (!ses_array_reserve(&p->target, &p->cap_target, n, sizeof *p->target, e) ||
-        !ses_array_reserve(&p->segment, &p->cap_segment, in->n, sizeof *p->segment, e))
-        return false;
-    for (size_t i = 0; i < in->n; i++) p->segment[i] = in->type_id[i];
-    p->target[0] = ses_decoder_filler(&p->m->c);
-    if (target && !ses_decoder_first(&p->m->c, p->enc->id, p->enc->n, p->target, e)) return false;
-    if (target) memcpy(p->target + 1, p->enc->id, p->enc->n * sizeof *p->target);
-    const int32_t cu[] = { 0, (int32_t)in->n }, target_cu[] = { 0, (int32_t)n };
-    bool decodes = p->m->stack[1].layer != NULL;
-    ses_batch b = { .seqs = 1,
-                    .tokens = (int64_t)in->n,
-                    .cu_seqlens = cu,
-                    .ids = in->id,
-                    .segments = p->segments ? p->segment : NULL,
-                    .target_cu_seqlens = decodes ? target_cu : NULL,
-                    .target_ids = decodes ? p->target : NULL };
-    ses_tape_reset(p->tape, NULL);
-    return ses_model_forward(p->m, p->tape, &b, want, &p->out, e);
-}
-
-static bool pass_read(text_pass *p, const char *name, ses_err *e)
-{
-    const ses_output *x = ses_outputs_find(&p->out, name);
-    if (!x) return ses_fail(e, SES_EUNSUPPORTED, "%s has no output %s", ses_model_type(p->m), name);
-    return ses_array_reserve(&p->host, &p->cap, (size_t)ses_count(x->tensor), sizeof *p->host, e) &&
-           (ses_tape_read(p->tape, x->tensor, p->host) || (ses_tape_ok(p->tape, e) && false));
+    ses_batch_builder *b = &p->pass.in;
+    const ses_model *m = p->pass.model;
+    bool ok = ses_batch_builder_add_encoding(b, in, p->segments, e);
+    if (ok && m->stack[1].layer)
+        ok = target ? ses_batch_builder_start(b, m, p->enc->id, (int64_t)p->enc->n, e)
+                    : ses_batch_builder_idle(b, m, e);
+    return ok && ses_pass_run(&p->pass, want, e);
 }
 
 static int64_t layer_width(const text_pass *p, int64_t layer)
 {
-    return ses_model_layer_neurons(p->m, p->decoder ? SES_PART_DECODER : SES_PART_MAIN, layer);
+    return ses_model_layer_neurons(p->pass.model, p->decoder ? SES_PART_DECODER : SES_PART_MAIN, layer);
 }
 
 /* The activations of a layer: the first row is that of the first token. */
 static const ses_real *read_activations(text_pass *p, int64_t layer, ses_err *e)
 {
     char name[48];
-    const char *prefix = p->m->stack[p->decoder].outputs;
+    const char *prefix = p->pass.model->stack[p->decoder].outputs;
     snprintf(name, sizeof name, "%sffn_activations.%lld", prefix ? prefix : "", (long long)layer);
-    if (!pass_read(p, name, e)) return NULL;
-    return p->host + (p->decoder ? layer_width(p, layer) : 0); /* the decoder reads its start token first */
+    const ses_real *x = ses_pass_read(&p->pass, name, e);
+    return x && p->decoder ? x + layer_width(p, layer) : x; /* the decoder reads its start token first */
 }
 
 /* ---- samples ---- */
@@ -264,9 +236,11 @@ bool ses_classifier_accuracy(const ses_model *m, const ses_tokenizer *t, const s
         int64_t label, best = 0;
         ses_err unknown = { 0 };
         if (!f->label[i].p || !ses_model_find_label(m, f->label[i], &label, &unknown)) continue;
-        ok = pass_run(&p, &f->text[i], NULL, &want, e) && pass_read(&p, use->output, e);
+        const ses_real *x =
+            pass_run(&p, &f->text[i], NULL, &want, e) ? ses_pass_read(&p.pass, use->output, e) : NULL;
+        ok = x != NULL;
         for (int64_t k = 1; ok && k < m->c.labels; k++)
-            if (p.host[k] > p.host[best]) best = k;
+            if (x[k] > x[best]) best = k;
         right += best == label;
         ++*n;
     }
