@@ -5,7 +5,7 @@
 #include "analysis.h"
 #include "base/alloc.h"
 #include "model/model_desc.h"
-#include "nn/decoder_input.h"
+#include "run/pass.h"
 #include "tensor/device_impl.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ typedef struct reader {
     ses_state_fn *fn;
     void *ctx;
     ses_encode_ctx *tokens, *source_tokens;
-    ses_tape *tape;
+    ses_pass pass;
     bool segments;
     int64_t window, batch_tokens;
     size_t width;
@@ -44,11 +44,8 @@ typedef struct reader {
     size_t *cu_rows; /* [n_texts + 1] */
     size_t first_text, n_texts, cap_texts, windowed;
     /* one forward pass */
-    int32_t *cu_seqlens, *target_cu_seqlens, *target_id;
-    size_t cap_cu, cap_target_cu, cap_target;
-    ses_real *states; /* [tokens, width] of a layer */
-    size_t cap_states;
-    float **x; /* [n_layers] of [n_rows, width] */
+    const ses_real *states; /* [tokens, width] of a layer */
+    float **x;              /* [n_layers] of [n_rows, width] */
     size_t cap_x;
 } reader;
 
@@ -259,22 +256,17 @@ static void pool_spans(const reader *r, float *x, size_t first_span, size_t begi
     }
 }
 
-static bool collect_layers(reader *r, const ses_outputs *out, size_t first_span, size_t seq, size_t begin,
-                           size_t end, ses_err *e)
+static bool collect_layers(reader *r, size_t first_span, size_t seq, size_t begin, size_t end, ses_err *e)
 {
-    size_t extra = r->o->decoder ? r->n_seqs : 0;
-    if (!ses_array_reserve(&r->states, &r->cap_states, (end - begin + extra) * r->width, sizeof *r->states,
-                           e))
-        return false;
     for (size_t k = 0; k < r->o->n_layers; k++) {
         char name[32];
         snprintf(name, sizeof name, "%shidden_states.%d", r->stack->outputs, (int)r->o->layers[k]);
-        const ses_output *o = ses_outputs_find(out, name);
-        if (!o) return ses_fail(e, SES_EUNSUPPORTED, "the model has no output %s", name);
+        const ses_output *o = ses_pass_output(&r->pass, name, e);
+        if (!o) return false;
         if ((size_t)ses_count(o->tensor) % r->width || o->tensor->dim[1] != (int64_t)r->width)
             return ses_fail(e, SES_EUNSUPPORTED, "layer %lld has %lld columns, expected %zu: leave it out",
                             (long long)r->o->layers[k], (long long)o->tensor->dim[1], r->width);
-        if (!ses_tape_read(r->tape, o->tensor, r->states)) return ses_tape_ok(r->tape, e);
+        if (!(r->states = ses_pass_read(&r->pass, name, e))) return false;
         if (!r->o->decoder) {
             pool_spans(r, r->x[k], first_span, begin, end, 0);
             continue;
@@ -288,59 +280,24 @@ static bool collect_layers(reader *r, const ses_outputs *out, size_t first_span,
     return true;
 }
 
-/* The decoder's input: the token before the sequence, then the sequence. */
-static bool fill_target(reader *r, ses_batch *b, size_t first, size_t begin, ses_err *e)
-{
-    size_t seqs = (size_t)b->seqs, at = 0, from = begin, tokens = r->seq_end[first + seqs - 1] - begin;
-    if (!ses_array_reserve(&r->target_cu_seqlens, &r->cap_target_cu, seqs + 1, sizeof *r->target_cu_seqlens,
-                           e) ||
-        !ses_array_reserve(&r->target_id, &r->cap_target, tokens + seqs, sizeof *r->target_id, e))
-        return false;
-    r->target_cu_seqlens[0] = 0;
-    for (size_t s = 0; s < seqs; s++) {
-        const int32_t *id = r->id + from;
-        size_t n = r->seq_end[first + s] - from;
-        r->target_id[at] = ses_decoder_filler(&r->m->c);
-        if (r->o->decoder && !ses_decoder_first(&r->m->c, id, n, r->target_id + at, e)) return false;
-        memcpy(r->target_id + at + 1, id, n * sizeof *id);
-        at += n + 1, from += n;
-        r->target_cu_seqlens[s + 1] = (int32_t)at;
-    }
-    b->target_cu_seqlens = r->target_cu_seqlens, b->target_ids = r->target_id;
-    return true;
-}
-
-/* The encoder's input of sequences first .. end - 1: tokens of `ids`, ends of sequences in `stop`. */
-static bool fill_batch(reader *r, ses_batch *b, const int32_t *ids, const size_t *stop, size_t first,
-                       size_t end, ses_err *e)
-{
-    size_t begin = first ? stop[first - 1] : 0;
-    if (!ses_array_reserve(&r->cu_seqlens, &r->cap_cu, end - first + 1, sizeof *r->cu_seqlens, e))
-        return false;
-    r->cu_seqlens[0] = 0;
-    for (size_t s = first; s < end; s++) r->cu_seqlens[s - first + 1] = (int32_t)(stop[s] - begin);
-    *b = (ses_batch){ .seqs = (int64_t)(end - first),
-                      .tokens = (int64_t)(stop[end - 1] - begin),
-                      .cu_seqlens = r->cu_seqlens,
-                      .ids = ids + begin,
-                      .segments = r->segments && ids == r->id ? r->segment + begin : NULL };
-    return true;
-}
-
 /* Runs sequences first .. end - 1, and adds their states to the rows. */
 static bool run_pass(reader *r, size_t first, size_t end, size_t first_span, ses_err *e)
 {
-    size_t begin = first ? r->seq_end[first - 1] : 0, stop = r->seq_end[end - 1];
-    bool own = r->o->source != NULL;
-    ses_batch b;
-    if (!fill_batch(r, &b, own ? r->source_id : r->id, own ? r->source_end : r->seq_end, first, end, e) ||
-        (r->m->stack[1].layer && !fill_target(r, &b, first, begin, e)))
-        return false;
-    ses_output_request request = { .hidden_states = true };
-    ses_outputs out;
-    ses_tape_reset(r->tape, NULL);
-    return ses_model_forward(r->m, r->tape, &b, &request, &out, e) &&
-           collect_layers(r, &out, first_span, first, begin, stop, e);
+    static const ses_output_request want = { .hidden_states = true };
+    bool own = r->o->source != NULL, decodes = r->m->stack[1].layer != NULL;
+    ses_batch_builder *b = &r->pass.in;
+    size_t begin = first ? r->seq_end[first - 1] : 0, at = begin;
+    size_t source = own && first ? r->source_end[first - 1] : 0;
+    for (size_t s = first; s < end; at = r->seq_end[s], source = own ? r->source_end[s] : 0, s++) {
+        int64_t n = (int64_t)(r->seq_end[s] - at), n_source = own ? (int64_t)(r->source_end[s] - source) : 0;
+        bool ok = own ? ses_batch_builder_add(b, r->source_id + source, NULL, n_source, e)
+                      : ses_batch_builder_add(b, r->id + at, r->segments ? r->segment + at : NULL, n, e);
+        if (ok && decodes)
+            ok = r->o->decoder ? ses_batch_builder_start(b, r->m, r->id + at, n, e)
+                               : ses_batch_builder_idle(b, r->m, e);
+        if (!ok) return false;
+    }
+    return ses_pass_run(&r->pass, &want, e) && collect_layers(r, first_span, first, begin, at, e);
 }
 
 static bool reserve_layers(reader *r, ses_err *e)
@@ -411,9 +368,8 @@ static bool open_reader(reader *r, const ses_tokenizer *t, ses_err *e)
     r->tokens = ses_encode_ctx_new(t, e);
     r->source_tokens = r->o->source ? ses_encode_ctx_new(t, e) : NULL;
     if (r->o->source && !r->source_tokens) return false;
-    r->tape = ses_tape_new(m->dev, NULL, e);
     r->x = ses_alloc_array(r->o->n_layers + 1, sizeof *r->x, e);
-    return r->tokens && r->tape && r->x;
+    return r->tokens && r->x && ses_pass_open(&r->pass, m, e);
 }
 
 static void close_reader(reader *r)
@@ -426,13 +382,9 @@ static void close_reader(reader *r)
     ses_free(r->row);
     ses_free(r->span);
     ses_free(r->cu_rows);
-    ses_free(r->cu_seqlens);
-    ses_free(r->target_cu_seqlens);
-    ses_free(r->target_id);
     ses_free(r->source_id);
     ses_free(r->source_end);
-    ses_free(r->states);
-    ses_tape_free(r->tape);
+    ses_pass_close(&r->pass);
     ses_encode_ctx_free(r->tokens);
     ses_encode_ctx_free(r->source_tokens);
 }
