@@ -6,7 +6,7 @@
 #include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
 #include "model/model_desc.h"
-#include "nn/decoder_input.h"
+#include "run/pass.h"
 #include "text/tokenizer_config.h"
 
 #include <inttypes.h>
@@ -18,11 +18,9 @@ enum { BATCH_TOKENS = 1024, BATCH_BYTES = 128 << 20, DEFAULT_MAX = 512 };
 
 /* Tokens of all texts of the batch: of the encoder, or of the decoder. */
 typedef struct side {
-    int32_t *id, *segment, *word;
+    int32_t *word;
     uint8_t *kind;
-    size_t n, cap_id, cap_segment, cap_word, cap_kind;
-    int32_t *cu;
-    size_t cap_cu;
+    size_t n, cap_word, cap_kind;
 } side;
 
 typedef struct pending {
@@ -41,7 +39,7 @@ typedef struct runner {
     void *ctx;
     ses_tokenizer_config config;
     ses_encode_ctx *tokens;
-    ses_tape *tape;
+    ses_pass pass;
     int64_t limit, maps; /* maps: heads of all layers */
     bool segments;
     int row_side, key_side; /* sides of the weights: SOURCE or TARGET */
@@ -53,8 +51,6 @@ typedef struct runner {
     double pairs;
     /* weights of all layers: [layers] of [sum of heads rows keys] */
     float **x;
-    ses_real *host; /* a layer as the device gives it */
-    size_t cap_host;
     size_t *cap;
     int64_t layers, *heads;
 } runner;
@@ -96,9 +92,7 @@ static uint8_t kind_of(const runner *r, const ses_input *in, const ses_encoding 
 
 static bool reserve(side *s, size_t n, ses_err *e)
 {
-    return ses_array_reserve(&s->id, &s->cap_id, n, sizeof *s->id, e) &&
-           ses_array_reserve(&s->segment, &s->cap_segment, n, sizeof *s->segment, e) &&
-           ses_array_reserve(&s->word, &s->cap_word, n, sizeof *s->word, e) &&
+    return ses_array_reserve(&s->word, &s->cap_word, n, sizeof *s->word, e) &&
            ses_array_reserve(&s->kind, &s->cap_kind, n, 1, e);
 }
 
@@ -118,7 +112,6 @@ static const ses_encoding *encode(runner *r, const ses_input *in, bool *truncate
 static void append(const runner *r, side *s, const ses_input *in, const ses_encoding *k, size_t n)
 {
     for (size_t i = 0; i < n; i++, s->n++) {
-        s->id[s->n] = k->id[i], s->segment[s->n] = k->type_id[i];
         s->kind[s->n] = kind_of(r, in, k, i);
         s->word[s->n] = k->special_mask[i] ? -1 : k->word_id[i];
     }
@@ -130,13 +123,11 @@ static bool add_target(runner *r, const ses_input *in, bool *truncated, ses_err 
     side *s = &r->side[TARGET];
     const ses_encoding *k = encode(r, in, truncated, e);
     if (!k || !reserve(s, s->n + k->n + 1, e)) return false;
-    bool is_read = r->o->part != SES_PART_MAIN;
-    s->id[s->n] = ses_decoder_filler(&r->m->c);
-    if (is_read && !ses_decoder_first(&r->m->c, k->id, k->n, s->id + s->n, e)) return false;
-    s->segment[s->n] = 0, s->word[s->n] = -1, s->kind[s->n++] = SES_TOKEN_SPECIAL;
-    size_t n = k->n && (k->special_mask[k->n - 1] || (int64_t)k->n >= r->limit) ? k->n - 1 : k->n;
-    append(r, s, in, k, n);
-    return true;
+    s->word[s->n] = -1, s->kind[s->n++] = SES_TOKEN_SPECIAL;
+    bool shift = k->n && (k->special_mask[k->n - 1] || (int64_t)k->n >= r->limit);
+    append(r, s, in, k, k->n - shift);
+    return (shift ? ses_batch_builder_shift : ses_batch_builder_start)(&r->pass.in, r->m, k->id,
+                                                                       (int64_t)k->n, e);
 }
 
 static bool add_text(runner *r, const ses_input *in, size_t index, ses_err *e)
@@ -149,10 +140,11 @@ static bool add_text(runner *r, const ses_input *in, size_t index, ses_err *e)
         return false;
     if (!k->n) return true;
     append(r, s, in, k, k->n);
-    /* a decoder that runs although only the encoder's weights are read needs a token for each text */
-    static const ses_input none = { .text = { "", 0 } };
-    const ses_input *target = r->o->part == SES_PART_MAIN ? &none : r->o->target ? &r->o->target[index] : in;
-    if (r->m->stack[1].layer && !add_target(r, target, &p.truncated, e)) return false;
+    if (!ses_batch_builder_add_encoding(&r->pass.in, k, r->segments, e)) return false;
+    bool decodes = r->m->stack[1].layer != NULL, idle = r->o->part == SES_PART_MAIN;
+    if (decodes && idle && !ses_batch_builder_idle(&r->pass.in, r->m, e)) return false;
+    if (decodes && !idle && !add_target(r, r->o->target ? &r->o->target[index] : in, &p.truncated, e))
+        return false;
     for (int i = 0; i < 2; i++) p.n[i] = r->side[i].n - p.first[i];
     r->text[r->n_texts++] = p;
     r->pairs += (double)p.n[r->row_side] * (double)p.n[r->key_side];
@@ -161,31 +153,25 @@ static bool add_text(runner *r, const ses_input *in, size_t index, ses_err *e)
 
 /* ---- one batch ---- */
 
-static const ses_output *find_layer(const runner *r, const ses_outputs *out, int64_t i)
+static bool read_layer(runner *r, int64_t i, ses_err *e)
 {
     char name[48];
     snprintf(name, sizeof name, "%s.%" PRId64, r->output, i);
-    const ses_output *o = ses_outputs_find(out, name);
-    snprintf(name, sizeof name, "encoder_%s.%" PRId64, r->output, i);
-    return o ? o : ses_outputs_find(out, name);
-}
-
-static bool read_layer(runner *r, const ses_outputs *out, int64_t i, ses_err *e)
-{
-    const ses_output *o = find_layer(r, out, i);
-    if (!o) return ses_fail(e, SES_EUNSUPPORTED, "%s gives no attention weights", ses_model_class_name(r->m));
+    const ses_output *o = ses_outputs_find(&r->pass.out, name);
+    if (!o) snprintf(name, sizeof name, "encoder_%s.%" PRId64, r->output, i);
+    if (!o && !(o = ses_outputs_find(&r->pass.out, name)))
+        return ses_fail(e, SES_EUNSUPPORTED, "%s gives no attention weights", ses_model_class_name(r->m));
     size_t n = (size_t)ses_count(o->tensor), cap = r->cap[i];
     r->heads[i] = (int64_t)((double)n / r->pairs + 0.5);
     if ((double)r->heads[i] * r->pairs != (double)n)
         return ses_fail(e, SES_EUNSUPPORTED, "layer %" PRId64 ": the weights are not [heads, n, n]", i + 1);
     if (!ses_array_reserve(&r->x[i], &cap, n, sizeof **r->x, e)) return false;
     r->cap[i] = cap;
-    if (!ses_array_reserve(&r->host, &r->cap_host, n, sizeof *r->host, e)) return false;
-    if (!ses_tape_read(r->tape, o->tensor, r->host)) return ses_tape_ok(r->tape, e);
-    for (size_t k = 0; k < n; k++)
-        if (!isfinite(r->x[i][k] = (float)r->host[k]))
+    const ses_real *host = ses_pass_read(&r->pass, name, e);
+    for (size_t k = 0; host && k < n; k++)
+        if (!isfinite(r->x[i][k] = (float)host[k]))
             return ses_fail(e, SES_EARG, "layer %" PRId64 ": an attention weight is not a number", i + 1);
-    return true;
+    return host != NULL;
 }
 
 static bool deliver(runner *r, ses_err *e)
@@ -196,12 +182,13 @@ static bool deliver(runner *r, ses_err *e)
     for (size_t s = 0; ok && s < r->n_texts; s++) {
         const pending *p = &r->text[s];
         const side *rows = &r->side[r->row_side], *keys = &r->side[r->key_side];
+        const int32_t *ids = r->row_side == SOURCE ? r->pass.batch.ids : r->pass.batch.target_ids;
         size_t n = p->n[r->row_side], first = p->first[r->row_side];
         for (int64_t i = 0; i < r->layers; i++) at[i] = r->x[i] + (size_t)r->heads[i] * before;
         before += n * p->n[r->key_side];
         ses_attention_text t = { .index = p->index,
                                  .n = (int64_t)n,
-                                 .id = rows->id + first,
+                                 .id = ids + first,
                                  .kind = rows->kind + first,
                                  .word = rows->word + first,
                                  .keys = (int64_t)p->n[r->key_side],
@@ -218,37 +205,15 @@ static bool deliver(runner *r, ses_err *e)
     return ok;
 }
 
-static bool fill_cu(runner *r, int which, ses_err *e)
-{
-    side *s = &r->side[which];
-    if (!ses_array_reserve(&s->cu, &s->cap_cu, r->n_texts + 1, sizeof *s->cu, e)) return false;
-    s->cu[0] = 0;
-    for (size_t i = 0; i < r->n_texts; i++)
-        s->cu[i + 1] = (int32_t)(r->text[i].first[which] + r->text[i].n[which]);
-    return true;
-}
-
 static bool run_batch(runner *r, ses_err *e)
 {
-    side *s = &r->side[SOURCE], *t = &r->side[TARGET];
-    bool decodes = r->m->stack[1].layer != NULL;
+    static const ses_output_request want = { .attentions = true };
     if (!r->n_texts) return true;
-    if (!fill_cu(r, SOURCE, e) || !fill_cu(r, TARGET, e)) return false;
-    ses_batch b = { .seqs = (int64_t)r->n_texts,
-                    .tokens = (int64_t)s->n,
-                    .cu_seqlens = s->cu,
-                    .ids = s->id,
-                    .segments = r->segments ? s->segment : NULL,
-                    .target_cu_seqlens = decodes ? t->cu : NULL,
-                    .target_ids = decodes ? t->id : NULL };
-    ses_outputs out;
-    ses_tape_reset(r->tape, NULL);
-    if (!ses_model_forward(r->m, r->tape, &b, &(ses_output_request){ .attentions = true }, &out, e))
-        return false;
+    if (!ses_pass_run(&r->pass, &want, e)) return false;
     for (int64_t i = 0; i < r->layers; i++)
-        if (!read_layer(r, &out, i, e)) return false;
+        if (!read_layer(r, i, e)) return false;
     bool ok = deliver(r, e);
-    r->n_texts = s->n = t->n = 0;
+    r->n_texts = r->side[SOURCE].n = r->side[TARGET].n = 0;
     r->pairs = 0;
     return ok;
 }
@@ -287,11 +252,10 @@ static bool open_runner(runner *r, ses_err *e)
     r->segments = ses_model_uses_segments(r->m) && r->config.sets_segments;
     r->layers = k->depth, r->maps = k->depth * k->heads;
     r->tokens = ses_encode_ctx_new(r->t, e);
-    r->tape = r->tokens ? ses_tape_new(r->m->dev, NULL, e) : NULL;
     r->x = ses_alloc_array((size_t)k->depth + 1, sizeof *r->x, e);
     r->cap = ses_alloc_array((size_t)k->depth + 1, sizeof *r->cap, e);
     r->heads = ses_alloc_array((size_t)k->depth + 1, sizeof *r->heads, e);
-    return r->tape && r->x && r->cap && r->heads;
+    return r->tokens && r->x && r->cap && r->heads && ses_pass_open(&r->pass, r->m, e);
 }
 
 static void close_runner(runner *r)
@@ -299,12 +263,11 @@ static void close_runner(runner *r)
     for (int64_t i = 0; r->x && i < r->layers; i++) ses_free(r->x[i]);
     for (int i = 0; i < 2; i++) {
         const side *s = &r->side[i];
-        void *array[] = { s->id, s->segment, s->word, s->kind, s->cu };
-        for (size_t k = 0; k < SES_LEN(array); k++) ses_free(array[k]);
+        ses_free(s->word), ses_free(s->kind);
     }
-    void *part[] = { r->host, r->x, r->cap, r->heads, r->text };
+    void *part[] = { r->x, r->cap, r->heads, r->text };
     for (size_t i = 0; i < SES_LEN(part); i++) ses_free(part[i]);
-    ses_tape_free(r->tape);
+    ses_pass_close(&r->pass);
     ses_encode_ctx_free(r->tokens);
 }
 
