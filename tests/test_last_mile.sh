@@ -31,4 +31,48 @@ ok "Latin-1 is refused" exits 3 "$sesame" data "$tmp/latin1.csv" --task classify
 ok "with the option" err_has '--encoding latin1'
 ok "finetune reads an array" exits 0 "$sesame" finetune --task classify --method nb --train "$tmp/array.json" -o "$tmp/array"
 ok "predict reads another spelling" exits 0 "$sesame" predict "$tmp/array" "$tmp/semicolon.csv"
+
+# ---- columns with other names: one of texts and one of few values ----
+
+awk 'BEGIN { print "id,date,Customer Message,Category"
+    for (i = 0; i < 40; i++) printf "%d,2024-01-%02d 10:00,\"%s number %d, please\",%s\n", i, i % 28 + 1,
+        i % 2 ? "my card is lost" : "send the bill", i, i % 2 ? "pos" : "neg" }' >"$tmp/message.csv"
+cut -d , -f 3- "$tmp/message.csv" | sed 's/Category/kind/' >"$tmp/kind.csv" # no usual name at all
+sed 1d "$tmp/kind.csv" >"$tmp/headless.csv"
+awk -F '\t' 'BEGIN { print "review;sentiment;source" } NR <= 40 { print $1 " " NR ";" $2 ";" (NR % 3 ? "web" : "mail") }' \
+    "$tmp/rows" >"$tmp/sentiment.csv"
+reads message.csv
+ok "names its columns" err_has 'message.csv: texts are in column "Customer Message", labels in "Category", found by their values (--text and --label choose)'
+reads kind.csv
+ok "names both" err_has 'texts are in column "Customer Message", labels in "kind"'
+reads headless.csv
+ok "has no header" err_has 'no header: texts are in column 1, labels in 2'
+reads sentiment.csv
+ok "the name decides" err_has 'texts are in column "review", labels in "sentiment"'
+ok "finetune" exits 0 "$sesame" finetune --task classify --method nb --train "$tmp/message.csv" --eval "$tmp/kind.csv" -o "$tmp/nb"
+ok "gives its columns" err_has 'message.csv: texts are in column "Customer Message", labels in "Category"'
+ok "and the columns of the evaluation" err_has 'kind.csv: texts are in column "Customer Message", labels in "kind"'
+for command in eval predict; do
+    ok "$command" exits 0 "$sesame" $command "$tmp/nb" "$tmp/headless.csv"
+    ok "$command names the columns" err_has 'headless.csv: no header: texts are in column 1'
+done
+ok "all rows are predicted" test "$(wc -l <"$tmp/out")" -eq 40
+ok "ladder" exits 0 "$sesame" ladder classify "$tmp/kind.csv" --only nb
+ok "ladder names them" err_has 'labels in "kind"'
+ok "curve" exits 0 "$sesame" curve --task classify --train "$tmp/kind.csv" --eval "$tmp/kind.csv" --methods nb --sizes all -o "$tmp/curve"
+ok "curve names them" err_has 'labels in "kind"'
+
+# in doubt: the columns and the options
+doubt() { # FILE MESSAGE
+    ok "$1 is refused" exits 3 "$sesame" data "$tmp/$1" --task classify
+    ok "$1: the reason" err_has "$2"
+}
+awk -F , 'NR == 1 { print "subject line,Customer Message,kind" } NR > 1 { print "about case " NR "," $1 "," $NF }' "$tmp/kind.csv" |
+    tr -d '"' >"$tmp/two.csv"
+doubt two.csv 'which column has the texts? "subject line", "Customer Message" may be texts; name it with --text; columns: "subject line", "Customer Message"'
+sed '1s/sentiment/a/; 1s/source/b/' "$tmp/sentiment.csv" >"$tmp/labels.csv"
+doubt labels.csv 'which column has the labels? "a", "b" may be labels; name it with --label; columns: "review", "a", "b"'
+printf 'I loved it. Great!,positive\nbad it was,negative\nso it was,negative\nso so film,negative\n' >"$tmp/once.csv"
+doubt once.csv 'columns: "I loved it. Great!", "positive"'
+ok "with the option" exits 0 "$sesame" data "$tmp/once.csv" --task classify --no-header
 counted

@@ -22,9 +22,10 @@ struct ses_examples {
     size_t other_rows;
     const char **value, **name; /* [n_labels] */
     size_t n_labels, label_cap;
-    ses_strmap map;   /* label value to id */
-    bool fixed;       /* new labels are errors */
-    ses_strmap group; /* name of a group to its number */
+    ses_strmap map;           /* label value to id */
+    bool fixed;               /* new labels are errors */
+    ses_strmap group;         /* name of a group to its number */
+    const char *columns_note; /* how the columns were found; NULL: as usual */
 };
 
 /* An empty set with the labels of like or of spec; examples are added between begin and end. end sorts the

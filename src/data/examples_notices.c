@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_GAPS = 32, TEXT = 900, SHOWN_LABELS = 20 };
+enum { MAX_GAPS = 32, TEXT = 1200, SHOWN_LABELS = 20 };
 
 /* ---- counting ---- */
 
@@ -191,10 +191,21 @@ static void tell_single(const notices *n, ses_buf *b)
     put(n, b);
 }
 
+bool ses_examples_note_columns(ses_examples *d, const char *notice, ses_err *e)
+{
+    if (!*notice) return true;
+    d->columns_note = ses_arena_strndup(&d->arena, notice, strlen(notice), e);
+    return d->columns_note != NULL;
+}
+
+const char *ses_examples_columns_note(const ses_examples *d) { return d->columns_note; }
+
 bool ses_data_notices(const ses_examples *d, const char *name, ses_data_notice_fn *fn, void *ctx, ses_err *e)
 {
     notices n = { d, name, fn, ctx };
     ses_buf b = { 0 };
+    if (d->columns_note) ses_buf_puts(&b, d->columns_note);
+    put(&n, &b);
     tell_gaps(&n, &b);
     tell_single(&n, &b);
     bool ok = ses_buf_ok(&b, e);

@@ -6,6 +6,9 @@
 
 typedef void ses_data_notice_fn(void *ctx, const char *text);
 
+/* Keeps a notice about the columns of the file, which ses_data_notices reports; "": none. */
+bool ses_examples_note_columns(ses_examples *d, const char *notice, ses_err *e);
+const char *ses_examples_columns_note(const ses_examples *d); /* NULL: none */
 /* Calls fn about the rows: with an empty text, dropped, all with the same label. Each text begins with the
  * name of the file. */
 bool ses_data_notices(const ses_examples *d, const char *name, ses_data_notice_fn *fn, void *ctx, ses_err *e);

@@ -4,6 +4,7 @@
 
 #include "base/label_pairs.h"
 #include "base/str.h"
+#include "data/examples_notices.h"
 #include "io/records_range.h"
 #include "io/table_text.h"
 
@@ -125,7 +126,7 @@ static const char *find_column(const ses_records *r, const char *const *names)
     for (; *names; names++)
         for (size_t i = 0; i < ses_records_field_count(r); i++) {
             const char *name = ses_records_column_name(r, i);
-            if (name && !strcmp(name, *names)) return *names;
+            if (name && ses_is_column_name(name, *names)) return *names;
         }
     return NULL;
 }
@@ -164,8 +165,29 @@ static const char *find_column_or_first(const ses_records *r, const char *const 
     return name ? name : names[0];
 }
 
-bool ses_data_find_columns(ses_data_spec *s, const char *path, ses_err *e)
+/* Finds columns with other names by their values. */
+static bool find_by_values(ses_data_spec *s, const char *path, const ses_records_options *o,
+                           ses_found_columns *f, ses_err *e)
 {
+    ses_column_question q = { s->text_a, s->label, !is_labeled(s), "--text", "--label" };
+    if (!ses_found_columns_read(f, path, o, &q, e)) return false;
+    if (*f->text) s->text_a = f->text;
+    if (*f->label) s->label = f->label;
+    s->no_header = f->no_header;
+    return true;
+}
+
+/* Whether values tell the columns that still lack a name: one text, and a class or no label. */
+static bool has_classes_only(const ses_data_spec *s)
+{
+    bool labels = s->label || !is_labeled(s) || s->kind == SES_DATA_CLASSIFY;
+    return labels && !s->text_b &&
+           (s->kind == SES_DATA_CLASSIFY || s->kind == SES_DATA_MULTI || s->kind == SES_DATA_TEXT);
+}
+
+bool ses_data_find_columns(ses_data_spec *s, const char *path, ses_found_columns *f, ses_err *e)
+{
+    *f = (ses_found_columns){ 0 };
     if (s->format == SES_DATA_LINES && ses_is_table_name(path)) s->format = SES_DATA_TABLE;
     if (s->format != SES_DATA_TABLE || is_complete(s)) return true;
     if (s->no_header) return number_columns(s), true;
@@ -176,11 +198,10 @@ bool ses_data_find_columns(ses_data_spec *s, const char *path, ses_err *e)
                         is_labeled(s)              ? " and label"
                         : rewrite && !s->no_labels ? " and pair"
                                                    : "");
-    ses_records *r = ses_records_open(
-        path,
-        &(ses_records_options){
-            .format = s->table, .delimiter = s->delimiter, .quotes = s->quotes, .encoding = s->encoding },
-        e);
+    ses_records_options o = {
+        .format = s->table, .delimiter = s->delimiter, .quotes = s->quotes, .encoding = s->encoding
+    };
+    ses_records *r = ses_records_open(path, &o, e);
     if (!r) return false;
     const ses_string *row; /* JSON lines: columns are known after the first row that can be read */
     while (!ses_records_next(r, &row, e))
@@ -197,8 +218,11 @@ bool ses_data_find_columns(ses_data_spec *s, const char *path, ses_err *e)
         s->text_b = find_column(r, pair_names);
     const char *const *source = rewrite && find_column(r, source_names) ? source_names : text_names;
     if (!s->text_a) s->text_a = find_column(r, source);
-    if (!s->label && is_labeled(s)) s->label = find_column_or_first(r, label_names);
+    if (!s->label && is_labeled(s)) s->label = find_column(r, label_names);
+    bool one = ses_records_field_count(r) == 1;
     ses_records_free(r);
+    if (!is_complete(s) && !one && has_classes_only(s)) return find_by_values(s, path, &o, f, e);
+    if (!s->label && is_labeled(s)) s->label = label_names[0]; /* the reader reports it */
     if (!s->text_a) s->text_a = "text";
     return true;
 }
@@ -206,5 +230,9 @@ bool ses_data_find_columns(ses_data_spec *s, const char *path, ses_err *e)
 ses_examples *ses_data_open(const ses_data_spec *spec, const char *path, const ses_examples *like, ses_err *e)
 {
     ses_data_spec s = *spec;
-    return ses_data_find_columns(&s, path, e) ? ses_examples_open(path, &s, like, e) : NULL;
+    ses_found_columns f;
+    ses_examples *d = ses_data_find_columns(&s, path, &f, e) ? ses_examples_open(path, &s, like, e) : NULL;
+    if (!d || ses_examples_note_columns(d, f.notice, e)) return d;
+    ses_examples_free(d);
+    return NULL;
 }

@@ -5,15 +5,17 @@
 
 #include "data/row_overlap.h"
 #include "finetuner.h"
+#include "io/table_columns.h"
 #include "sesame/finetune.h"
 
 /* The spec of o->task (NULL: classify) with o's settings over it. *b: the benchmark, NULL if the task is
  * none. */
 bool ses_data_options_spec(const ses_data_options *o, ses_data_spec *spec, const ses_benchmark **b,
                            ses_err *e);
-/* Fills unnamed columns: by common names, or without a header by number. */
-bool ses_data_find_columns(ses_data_spec *s, const char *path, ses_err *e);
-/* ses_examples_open, with unnamed columns found by their common names. */
+/* Fills unnamed columns: by common names, without a header by number, or by their values; then *f has them
+ * and a notice, else it is empty. *f must outlive the spec. */
+bool ses_data_find_columns(ses_data_spec *s, const char *path, ses_found_columns *f, ses_err *e);
+/* ses_examples_open, with unnamed columns found as above. */
 ses_examples *ses_data_open(const ses_data_spec *spec, const char *path, const ses_examples *like,
                             ses_err *e);
 

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/label_pairs.h"
 #include "data/examples_impl.h"
+#include "data/examples_notices.h"
 #include "task/prompt/pattern_file.h"
 #include "text/tokenizer_files.h"
 #include "tune/gpt/gpt_tuning.h"
@@ -228,8 +229,10 @@ ses_examples *ses_predictor_read(const ses_predictor *p, const char *path, bool 
     bool pairs = ses_is_label_pairs(s.label_values) && p->has_label_names; /* names of the model's labels */
     s.no_labels = !labels;
     if (!labels) s.bad_rows = SES_BAD_ROWS_FAIL; /* each row has a prediction */
-    if (!ses_data_find_columns(&s, path, e) || !ses_predictor_check_pair(p, &s, path, e)) return NULL;
+    ses_found_columns found;
+    if (!ses_data_find_columns(&s, path, &found, e) || !ses_predictor_check_pair(p, &s, path, e)) return NULL;
     ses_examples *rows = ses_examples_open(path, &s, s.label_values && !pairs ? NULL : p->labels, e);
+    if (rows && !ses_examples_note_columns(rows, found.notice, e)) return ses_examples_free(rows), NULL;
     if (!rows || !s.label_values || pairs || !p->has_label_names ||
         ses_examples_align_labels(rows, p->labels, e))
         return rows;

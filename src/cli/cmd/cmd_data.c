@@ -96,6 +96,7 @@ static bool show_file(const ses_call *c, const ses_data_view *v, ses_examples **
     if (ok && *like && !a->json) puts("");
     ok = ok && (a->json ? ses_data_print_json(d, &s, v, e) : ses_data_show(d, &s, v, &c->out, e));
     ses_data_stats_free(&s);
+    if (ok) ses_note_columns(c, d, v->path);
     if (ok && !*like && ses_examples_label_count(d)) ses_note_labels(c, d, v->path);
     ok = ok && (drops || check_gaps(d, v->path, e));
     if (*like || !ok)

@@ -6,6 +6,7 @@
 #include "base/number_text.h"
 #include "data/examples_impl.h"
 #include "io/records_range.h"
+#include "train/training_events.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -183,8 +184,10 @@ bool ses_predictor_predict_part(ses_predictor *p, const char *path, const ses_pr
     if (!e) e = &local; /* an error ends the groups */
     r.spec.no_labels = true;
     r.spec.bad_rows = SES_BAD_ROWS_FAIL; /* each row has a prediction */
-    if (!ses_data_find_columns(&r.spec, path, e) || !ses_predictor_check_pair(p, &r.spec, path, e))
+    ses_found_columns found;
+    if (!ses_data_find_columns(&r.spec, path, &found, e) || !ses_predictor_check_pair(p, &r.spec, path, e))
         return false;
+    if (*found.notice) ses_training_notify(p->o.on_event, p->o.ctx, "%s: %s", path, found.notice);
     if (r.spec.format != SES_DATA_TABLE || r.spec.kind == SES_DATA_TEXT) return run_whole(&r, e);
     bool ok = open_table(&r, e) && run_groups(&r, e);
     ses_table_reader_free(r.table);
