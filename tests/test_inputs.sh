@@ -264,6 +264,16 @@ stderr_has "$tmp/in: a file, expected the folder of a model, with config.json an
 mkdir "$tmp/folder" && cp tests/golden/bert-classify/config.json "$tmp/folder" && cp "$tmp/m.gguf" "$tmp/folder/model.gguf"
 run 3 info "$tmp/folder"
 stderr_has 'model.gguf is a GGUF file (llama.cpp): use the folder that it was converted from'
+mv "$tmp/folder/config.json" "$tmp/config.json"
+run 3 embed -m "$tmp/folder" hi
+stderr_has "$tmp/folder: no config.json; model.gguf is a GGUF file (llama.cpp): use the folder that it was converted from"
+mkdir "$tmp/weights" && cp $weights "$tmp/weights"
+run 3 embed -m "$tmp/weights" hi
+stderr_has "$tmp/weights: no config.json beside the weights in model.safetensors"
+mkdir "$tmp/nothing"
+run 3 embed -m "$tmp/nothing" hi
+stderr_has "$tmp/nothing: no config.json: not the folder of a model"
+mv "$tmp/config.json" "$tmp/folder"
 mv "$tmp/folder/model.gguf" "$tmp/folder/model.safetensors"
 run 3 info "$tmp/folder"
 stderr_has 'model.safetensors: a GGUF file (llama.cpp), not safetensors: use the folder'

@@ -110,8 +110,49 @@ bool ses_file_kind_check(const void *bytes, size_t size, const char *expected, s
     return ses_fail(e, SES_EFORMAT, "%s, not %s: %s", kind->name, expected, kind->remedy);
 }
 
+typedef struct search {
+    const char *dir;
+    char *name; /* [256] */
+    const ses_file_kind *kind;
+} search;
+
+static bool look_at(void *ctx, const char *name)
+{
+    search *s = ctx;
+    char *path = ses_path_join(s->dir, name, NULL);
+    const ses_file_kind *kind = path ? ses_file_kind_at(path) : NULL;
+    bool fits = kind && (kind->role == SES_FILE_MODEL || kind->role == SES_FILE_WEIGHTS);
+    if (fits && (!s->kind || strcmp(name, s->name) < 0)) {
+        snprintf(s->name, 256, "%s", name);
+        s->kind = kind;
+    }
+    ses_free(path);
+    return true;
+}
+
+const ses_file_kind *ses_file_kind_in(const char *dir, char name[static 256])
+{
+    search s = { .dir = dir, .name = name };
+    ses_dir_each(dir, look_at, &s, NULL);
+    return s.kind;
+}
+
+/* A folder without config.json. */
+static bool fail_no_config(const char *dir, ses_err *e)
+{
+    char name[256];
+    const ses_file_kind *kind = ses_file_kind_in(dir, name);
+    if (!kind) return ses_fail(e, SES_EIO, "%s: no config.json: not the folder of a model", dir);
+    if (kind->role == SES_FILE_WEIGHTS)
+        return ses_fail(e, SES_EIO,
+                        "%s: no config.json beside the weights in %s: take it from the model's page", dir,
+                        name);
+    return ses_fail(e, SES_EIO, "%s: no config.json; %s is %s: %s", dir, name, kind->name, kind->remedy);
+}
+
 bool ses_fail_not_model_folder(const char *path, ses_err *e)
 {
+    if (ses_path_is_dir(path)) return fail_no_config(path, e);
     const ses_file_kind *kind = ses_file_kind_at(path);
     char *parent = kind && kind->role >= SES_FILE_WEIGHTS ? ses_path_parent(path, NULL) : NULL,
          *config = parent ? ses_path_join(parent, "config.json", NULL) : NULL;

@@ -24,11 +24,14 @@ enum { SES_FILE_KIND_BYTES = 512 };
 const ses_file_kind *ses_file_kind_of(const void *bytes, size_t n, uint64_t size);
 /* The same of a file; NULL: unknown, or not a regular file. */
 const ses_file_kind *ses_file_kind_at(const char *path);
+/* The first file of a folder, in the order of names, that is a model or weights; NULL: none. */
+const ses_file_kind *ses_file_kind_in(const char *dir, char name[static 256]);
 
 /* Fails for a file of weights that is of another known format than the expected one. */
 bool ses_file_kind_check(const void *bytes, size_t size, const char *expected, ses_err *e);
 
-/* The error for a file where the folder of a model was expected. Returns false. */
+/* The error for a file where the folder of a model was expected, and for a folder without config.json.
+ * Returns false. */
 bool ses_fail_not_model_folder(const char *path, ses_err *e);
 
 #endif

@@ -180,36 +180,16 @@ static ses_safetensors *open_index(const char *dir, const char *path, ses_tensor
     return f.s;
 }
 
-typedef struct other_file {
-    const char *dir;
-    char name[256]; /* a file that another program reads, "": none */
-    const ses_file_kind *kind;
-} other_file;
-
-static bool look_at(void *ctx, const char *name)
-{
-    other_file *o = ctx;
-    char *path = ses_path_join(o->dir, name, NULL);
-    const ses_file_kind *kind = path ? ses_file_kind_at(path) : NULL;
-    bool fits = kind && (kind->role == SES_FILE_MODEL || kind->role == SES_FILE_WEIGHTS);
-    if (fits && (!*o->name || strcmp(name, o->name) < 0)) {
-        snprintf(o->name, sizeof o->name, "%s", name);
-        o->kind = kind;
-    }
-    ses_free(path);
-    return true;
-}
-
 /* Appends the file to the error. */
-static void put_other(const other_file *o, ses_err *e)
+static void put_other(const char *name, const ses_file_kind *kind, ses_err *e)
 {
     size_t n = e ? strlen(e->msg) : 0;
-    const char *name = ses_quoted_of(o->name, strlen(o->name)).s, *file = o->kind->file;
-    if (e && file)
-        snprintf(e->msg + n, sizeof e->msg - n, "; %s has %s: if they are the model's, name it %s", name,
-                 o->kind->name, file);
+    ses_quoted q = ses_quoted_of(name, strlen(name));
+    if (e && kind->file)
+        snprintf(e->msg + n, sizeof e->msg - n, "; %s has %s: if they are the model's, name it %s", q.s,
+                 kind->name, kind->file);
     else if (e)
-        snprintf(e->msg + n, sizeof e->msg - n, "; %s is %s: %s", name, o->kind->name, o->kind->remedy);
+        snprintf(e->msg + n, sizeof e->msg - n, "; %s is %s: %s", q.s, kind->name, kind->remedy);
 }
 
 /* Reports the missing files, and unsupported formats in the folder with what to do about them. */
@@ -228,11 +208,11 @@ static void fail_not_found(const char *dir, ses_err *e)
                      dir, other[i].name, layouts[0].name, dir, other[i].option);
         ses_free(path);
     }
-    other_file found = { .dir = dir };
-    ses_dir_each(dir, look_at, &found, NULL);
+    char name[256];
+    const ses_file_kind *kind = ses_file_kind_in(dir, name);
     ses_fail(e, SES_EIO, "%s: neither %s nor %s nor an index of shards nor a TensorFlow checkpoint found",
              dir, layouts[0].name, layouts[1].name);
-    if (found.kind) put_other(&found, e);
+    if (kind) put_other(name, kind, e);
 }
 
 /* The checkpoint of google-research's files. */

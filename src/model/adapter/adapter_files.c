@@ -165,7 +165,7 @@ static ses_json_doc *load_folder_config(const char *dir, const char *class, ses_
         ses_fail(e, SES_EARG, "%s: the prefix of a TensorFlow checkpoint; name its folder instead", dir);
         return NULL;
     }
-    if (ses_path_exists(dir) && !ses_path_is_dir(dir)) {
+    if (ses_path_exists(dir) && !ses_folder_has(dir, "config.json")) {
         ses_fail_not_model_folder(dir, e);
         return NULL;
     }
