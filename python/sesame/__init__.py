@@ -48,6 +48,10 @@ _lazy = {
     "CrossEncoder": "._sentence",
     "finetune": "._training",
     "pretrain": "._training",
+    **{name: "._auto" for name in (
+        "AutoTokenizer", "AutoModel", "AutoModelForCausalLM", "AutoModelForMaskedLM", "AutoModelForMultipleChoice",
+        "AutoModelForNextSentencePrediction", "AutoModelForPreTraining", "AutoModelForQuestionAnswering", "AutoModelForSeq2SeqLM",
+        "AutoModelForSequenceClassification", "AutoModelForTokenClassification")},
 }
 
 __all__ = [

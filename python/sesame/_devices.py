@@ -27,8 +27,14 @@ def device_name(device):
     return str(device)
 
 
+def dtype_name(dtype):
+    """The library's name of a dtype as transformers accepts it: None and "auto" as the weights are, "int8", torch.float16."""
+    return None if dtype is None or dtype == "auto" else str(dtype).removeprefix("torch.")
+
+
 def get_device(device=None, threads=None, dtype=None, isa=None):
     """A Device, the same one for the same arguments. A Device is returned as it is."""
+    dtype = dtype_name(dtype)
     if isinstance(device, Device):
         if (threads, dtype, isa) != (None, None, None):
             raise ValueError("threads, dtype and isa are settings of the Device that is given")
@@ -46,9 +52,16 @@ class Reopened:
 
     _handle_pid = None
     _handle_value = None
+    _device_arguments = {}
 
     def _open(self):
         raise NotImplementedError
+
+    @property
+    def device(self):
+        """Name of the device that computes: "cpu", "cuda:0"."""
+        device = self._device_arguments["device"]
+        return device.name if isinstance(device, Device) else device_name(device)
 
     @property
     def _handle(self):

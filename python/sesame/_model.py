@@ -16,7 +16,7 @@ class ModelOutput(dict):
         try:
             return self[name]
         except KeyError:
-            raise AttributeError(f"{name!r} is not one of the outputs: {', '.join(self)}") from None
+            raise AttributeError(f"{name!r} is not one of {', '.join(map(repr, self))}") from None
 
 
 def _is_sequence(x):

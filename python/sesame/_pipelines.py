@@ -6,6 +6,7 @@ import warnings
 
 from . import _sesame
 from ._devices import Reopened, get_device
+from ._results import shown
 from ._settings import settings_of
 
 _CHUNK = 256  # items of an iterator that are read before their results are returned
@@ -150,12 +151,12 @@ class Pipeline(Reopened):
         check_sequence(inputs)
         core = self._core(dict(arguments))
         if isinstance(inputs, (str, dict, bytes)) or not hasattr(inputs, "__iter__"):
-            return self._one(self._many(self._compute(core, [self._item(inputs)], options), arguments))
+            return shown(self._one(self._many(self._compute(core, [self._item(inputs)], options), arguments)))
         if hasattr(inputs, "__next__") or not hasattr(inputs, "__len__"):
             return self._iterate(core, iter(inputs), options, arguments)
         if hasattr(inputs, "tolist"):  # a NumPy array of str
             inputs = inputs.tolist()
-        return self._many(self._compute(core, self._items(inputs, 0), options), arguments)
+        return shown(self._many(self._compute(core, self._items(inputs, 0), options), arguments))
 
     def _items(self, inputs, first):
         """Items of texts; errors name the position of the text."""
@@ -171,7 +172,7 @@ class Pipeline(Reopened):
         first = 0  # position of the chunk, for errors
         while chunk := list(itertools.islice(inputs, _CHUNK)):
             items = self._items(chunk, first)
-            yield from self._many(self._compute(core, items, {**options, "first": first}), arguments)
+            yield from shown(self._many(self._compute(core, items, {**options, "first": first}), arguments))
             first += len(chunk)
 
     @property
@@ -242,7 +243,7 @@ class TextClassification(Pipeline):
 
     def __call__(self, inputs, **arguments):
         outputs = super().__call__(inputs, **arguments)
-        return [outputs] if isinstance(inputs, str) and "top_k" not in arguments else outputs
+        return shown([outputs]) if isinstance(inputs, str) and "top_k" not in arguments else outputs
 
 
 class TokenClassification(Pipeline):
@@ -407,7 +408,7 @@ class Text2Text(Generation):
     def __call__(self, inputs, **arguments):
         outputs = super().__call__(inputs, **arguments)
         if isinstance(inputs, list) and all(isinstance(x, list) and len(x) == 1 for x in outputs):
-            return [x[0] for x in outputs]
+            return shown([x[0] for x in outputs])
         return outputs
 
 
@@ -441,13 +442,12 @@ def pipeline(task, model=None, *, device=None, dtype=None, torch_dtype=None, thr
         "multiple-choice", "next-sentence", "prefer".
     model: folder or name of a model; None: the bundled one of the task.
     device: "cpu", "cuda", "cuda:0", or a number as in transformers; or a Device.
-    dtype: of dense weights: "f32", "f16", "bf16" or "int8"; "bf16" also of the operands of products, where the processor
-        has bf16 instructions.
+    dtype: of dense weights: "f32", "f16", "bf16", "int8", or "auto": as they are; "bf16" also of the operands of products,
+        where the processor has bf16 instructions.
     threads: CPU threads; None: one per core, or as set by set_num_threads.
     arguments: options of the task, named as in transformers and in `sesame TASK --help`."""
     if not isinstance(task, str):
         raise TypeError(f"task must be str, not {type(task).__name__}")
-    if torch_dtype is not None and dtype is None:
-        dtype = str(torch_dtype).rpartition(".")[2]
+    dtype = torch_dtype if dtype is None else dtype
     made = Text2Text if task.startswith("translation_") else _CLASSES.get(task, Pipeline)
     return made(task, model, device=device, dtype=dtype, threads=threads, **arguments)

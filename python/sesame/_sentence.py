@@ -6,8 +6,9 @@ import os
 import sys
 
 from . import _sesame
-from ._devices import Reopened
+from ._devices import Reopened, device_name
 from ._pipelines import Pipeline, check_sequence
+from ._results import shown
 
 _STEP = 256  # pairs between two lines of progress
 _PRECISIONS = ("float32", "int8", "uint8", "binary", "ubinary")
@@ -35,13 +36,20 @@ def _float32(x):
 
 
 def _progress(wanted, total):
-    """A function that shows how many texts are done; None: nothing to show."""
-    if not wanted:
+    """A function that shows how many texts are done: one line that changes on a terminal, elsewhere a line for each tenth.
+    None: nothing to show."""
+    stream, last = sys.stderr, 0
+    if not wanted or not total or stream is None:
         return None
+    terminal = stream.isatty()
 
     def show(done):
-        sys.stderr.write(f"\rtexts: {done}/{total}" + ("\n" if done >= total else ""))
-        sys.stderr.flush()
+        nonlocal last
+        step = done if terminal else 10 * done // total
+        if step > last:
+            last = step
+            stream.write(("\r" if terminal else "") + f"texts: {done}/{total}" + ("\n" if done >= total or not terminal else ""))
+            stream.flush()
 
     return show
 
@@ -140,7 +148,7 @@ class SentenceTransformer(Reopened):
         inputs = inputs if inputs is not None else sentences
         if inputs is None:
             raise TypeError("encode() needs texts")
-        if device is not None and device != self._device_arguments["device"]:
+        if device is not None and device_name(device) != self.device:
             raise ValueError("device: give it to SentenceTransformer; encode() computes where the model is")
         if batch_size <= 0:
             raise ValueError(f"batch_size must be a positive integer, got {batch_size}.")
@@ -337,8 +345,8 @@ class CrossEncoder(Reopened):
         scores = self.predict([(query, text) for text in documents], show_progress_bar=show_progress_bar,
                               activation_fn=activation_fn)
         order = sorted(range(len(documents)), key=lambda i: -scores[i])[:top_k]
-        return [{"corpus_id": i, "score": scores[i], **({"text": documents[i]} if return_documents else {})}
-                for i in order]
+        return shown([{"corpus_id": i, "score": scores[i], **({"text": documents[i]} if return_documents else {})}
+                      for i in order])
 
     def __repr__(self):
         return f"<sesame.CrossEncoder {self.model_name!r}>"

@@ -3,6 +3,7 @@
 import os
 
 from . import _sesame
+from ._model import ModelOutput
 
 _STRATEGIES = {"longest_first": 1, "only_first": 2, "only_second": 3}
 
@@ -143,9 +144,10 @@ class Tokenizer:
     def __call__(self, text, text_pair=None, *, add_special_tokens=True, padding=False, truncation=False,
                  max_length=None, stride=0, is_split_into_words=False, pad_to_multiple_of=None,
                  return_token_type_ids=None, return_attention_mask=None, return_overflowing_tokens=False,
-                 return_special_tokens_mask=False, return_offsets_mapping=False, return_length=False):
+                 return_special_tokens_mask=False, return_offsets_mapping=False, return_length=False,
+                 return_tensors=None):
         """A dict of input_ids, token_type_ids, attention_mask, ... as the tokenizers of transformers return it; lists
-        of lists for a list of texts."""
+        of lists for a list of texts. return_tensors: "np" or "pt", arrays of NumPy or PyTorch [texts, tokens]."""
         single = isinstance(text, str) or (is_split_into_words and text and isinstance(text[0], str))
         texts = [text] if single else list(text)
         seconds = [None] * len(texts) if text_pair is None else [text_pair] if single else list(text_pair)
@@ -173,9 +175,11 @@ class Tokenizer:
             result["overflow_to_sample_mapping"] = [i for i, _ in rows]
         if return_length:
             result["length"] = [len(x) for _, x in rows]
-        if single and not return_overflowing_tokens:
+        if return_tensors is not None:
+            result = {key: _tensor(key, value, return_tensors) for key, value in result.items()}
+        elif single and not return_overflowing_tokens:
             result = {key: value[0] for key, value in result.items()}
-        return result
+        return ModelOutput(result)
 
     def _call_truncation(self, truncation, max_length, stride, overflow):
         if truncation is False or truncation == "do_not_truncate":
@@ -244,6 +248,20 @@ class Tokenizer:
 def _require_added(with_added_tokens):
     if not with_added_tokens:
         raise ValueError("with_added_tokens=False is not supported")
+
+
+def _tensor(name, rows, kind):
+    """Rows of integers as an array of NumPy or PyTorch."""
+    kind = _choice("return_tensors", getattr(kind, "value", kind), ("np", "pt"))
+    if rows and isinstance(rows[0], list) and len(set(map(len, rows))) > 1:
+        raise ValueError(f"{name}: texts of different lengths are no array: set padding=True, and truncation=True for long texts")
+    if kind == "np":
+        import numpy
+
+        return numpy.asarray(rows, dtype=numpy.int64)
+    import torch
+
+    return torch.tensor(rows, dtype=torch.int64)
 
 
 def _integers(ids):

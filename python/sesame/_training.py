@@ -6,6 +6,7 @@ import tempfile
 
 from . import _sesame
 from ._devices import get_device
+from ._results import shown
 from ._settings import settings_of
 
 
@@ -58,7 +59,7 @@ def finetune(train=None, *, eval=None, model=None, output=None, task=None, callb
     with tempfile.TemporaryDirectory(prefix="sesame-") as folder:
         files = {"train": _file_of(train, folder, "train"), "eval": _file_of(eval, folder, "eval")}
         settings = settings_of({"task": task, **files, "model": model, "output": output, **_joined(options)})
-        return _sesame.finetune(get_device(device, threads, dtype, isa), settings, callback)
+        return shown(_sesame.finetune(get_device(device, threads, dtype, isa), settings, callback))
 
 
 def pretrain(corpus, *, output, callback=None, device=None, dtype=None, threads=None, isa=None, **options):
@@ -69,7 +70,7 @@ def pretrain(corpus, *, output, callback=None, device=None, dtype=None, threads=
     corpus: a path, "path:weight", or a list of them. options: as in `sesame pretrain --help`, with underscores:
     objective, preset, config, model, tokenizer, length, lr, steps, ... callback and result: as of finetune."""
     settings = settings_of({"corpus": corpus, "output": output, **_joined(options)})
-    return _sesame.pretrain(get_device(device, threads, dtype, isa), settings, callback)
+    return shown(_sesame.pretrain(get_device(device, threads, dtype, isa), settings, callback))
 
 
 def _joined(options):

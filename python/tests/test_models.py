@@ -276,7 +276,7 @@ class Sentences(unittest.TestCase):
         err = io.StringIO()
         with contextlib.redirect_stderr(err):
             self.assertEqual(scorer.predict(pairs * 100, show_progress_bar=True).tolist()[:3], scorer.predict(pairs).tolist())
-        self.assertEqual(err.getvalue(), "\rtexts: 256/300\rtexts: 300/300\n")
+        self.assertEqual(err.getvalue(), "texts: 256/300\ntexts: 300/300\n")
         several = sesame.CrossEncoder("sesame-nli")
         self.assertEqual(several.predict(pairs).shape, (3, 3))
         self.assertAlmostEqual(sum(several.predict(pairs[0], apply_softmax=True).tolist()), 1, 5)

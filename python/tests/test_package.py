@@ -50,6 +50,8 @@ class Stubs(unittest.TestCase):
         for node in tree.body:
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 found.add(node.name)
+            if isinstance(node, ast.Assign) and node.targets[0].id in public:
+                found.add(node.targets[0].id)
             if isinstance(node, ast.FunctionDef):
                 self.compare(node.name, node, getattr(sesame, node.name))
             if isinstance(node, ast.ClassDef):
