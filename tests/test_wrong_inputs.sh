@@ -70,6 +70,21 @@ ok "tells before it runs" sh -c "head -1 '$tmp/err' | grep -q '^films: 5 of 25 e
 ok "and notes it" grep -q '^films: 5 of 25 examples are also' "$tmp/study/ablate.md"
 ok "in its file" grep -q '"eval_examples_in_train": 5$' "$tmp/study/ablate.json"
 
+# ---- outputs that are inputs ----
+
+cut -f1 "$tmp/r" >"$tmp/read"
+cp "$tmp/read" "$tmp/before"
+ln -s read "$tmp/link"
+for command in "corpus build --tokenizer $m -o $tmp/read" "vectors train --min-count 1 -o $tmp/link" "train-tokenizer --type bpe -o $tmp/read" "clusters -o $tmp/read"; do
+    # shellcheck disable=SC2086
+    ok "$command" exits 2 "$sesame" $command --overwrite "$tmp/read"
+    ok "is refused" err_has '--output .* is also read by this command: name another file'
+done
+ok "embed -f" exits 2 "$sesame" embed -m $m -f "$tmp/read" --to "$tmp/read" --overwrite
+ok "is refused" err_has '--to .*read is also read by this command'
+ok "index" exits 2 "$sesame" index -m $m --rebuild -o "$tmp/read" "$tmp/read"
+ok "the input is kept" cmp "$tmp/read" "$tmp/before"
+
 # ---- all inputs are checked before anything is made ----
 
 unknown='labels.tsv: line 3: unknown label "great"; expected one of: neg, pos'
@@ -224,6 +239,10 @@ ok "the text as label" exits 3 classify "$tmp/train.tsv" --label sentence
 ok "is refused" err_has 'the label of every example is its text'
 ok "numbers as labels" exits 3 classify "$tmp/numbers.tsv"
 ok "are refused" err_has '40 examples have 40 different numbers as labels: the task regress learns numbers'
+awk -F '\t' -v OFS='\t' 'NR == 5 { $2 = "1e39" } 1' "$tmp/numbers.tsv" >"$tmp/large.tsv"
+# shellcheck disable=SC2086
+ok "a number that weights cannot hold" exits 3 "$sesame" finetune $small --task regress --train "$tmp/large.tsv" --steps 1 -o "$tmp/f2"
+ok "is refused" err_has 'line 5: "1e39" is not a finite number'
 ok "whole numbers are labels" exits 0 classify "$tmp/ints.tsv"
 awk -F '\t' -v OFS='\t' 'NR == 1 { print "id", "body", "kind"; next } { print NR, $1, $2 }' "$tmp/train.tsv" >"$tmp/names.tsv"
 ok "topics of unknown columns" exits 3 topics "$tmp/names.tsv"

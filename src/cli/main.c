@@ -6,6 +6,7 @@
 #include "cli/train/train_monitor.h"
 #include "command.h"
 #include "model_args.h"
+#include "output_check.h"
 #include "standard_output.h"
 #include "task/task.h"
 
@@ -129,6 +130,7 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general_ar
     } else if (ok) {
         char *own[SES_MAX_MODEL_ARGS] = { 0 };
         ok = ses_options_check_required(group, SES_LEN(group), e) &&
+             ses_outputs_check(group, SES_LEN(group), call.operands, e) &&
              (needs_no_model(cmd, task_args) || ses_model_args_resolve(cmd, args, call.operands, own, e)) &&
              cmd->run(&call, e);
         for (size_t i = 0; i < SES_LEN(own); i++) ses_free(own[i]);

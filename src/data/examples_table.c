@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "io/records_range.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -69,7 +70,7 @@ static bool read_number(const ses_string *f, double *x, ses_err *e)
     while (n && *s == ' ') s++, n--;
     while (n && s[n - 1] == ' ') n--;
     if (n && *s == '+') s++, n--;
-    if (ses_parse_number(s, n, x) && isfinite(*x)) return true;
+    if (ses_parse_number(s, n, x) && fabs(*x) <= FLT_MAX) return true;
     return ses_fail(e, SES_EFORMAT, "\"%s\" is not a finite number", ses_quoted_of(f->p, f->n).s);
 }
 
