@@ -1,9 +1,10 @@
 /* Recipes of ablation studies as jobs, and tables of their results against SciPy 1.17. */
 #define _POSIX_C_SOURCE 200809L
+#include "base/alloc.h"
 #include "base/file.h"
 #include "check.h"
 #include "cli/ablate/ablate_show.h"
-#include "cli/jobs/job_queue.h"
+#include "cli/experiment/job_runner.h"
 #include "cli/train/train_monitor.h"
 
 #include <math.h>
@@ -50,7 +51,7 @@ static void finish_job(ses_ablate_job *j, const char *key, double value)
     char text[120];
     int n = snprintf(text, sizeof text, "{\"results\": {\"%s\": %.17g, \"train_flops\": 2e15}}", key, value);
     j->record = ses_json_parse(text, (size_t)n, NULL);
-    j->state = SES_JOB_DONE;
+    j->base.state = SES_JOB_DONE;
 }
 
 static bool has_word(const ses_ablate_job *j, const char *word)
@@ -80,14 +81,15 @@ static void test_plan(void)
     CHECK(s->n_jobs == 19 && s->n_runs == 3 && s->n_tasks == 2);
     const ses_ablate_job *x = &s->job[0], *t = &s->job[1], *second = &s->job[4], *y = &s->job[8],
                          *z = &s->job[16];
-    CHECK(x->task == SIZE_MAX && x->after == SIZE_MAX && t->after == 0 && s->job[3].after == 0);
+    CHECK(x->task == SIZE_MAX && x->base.after == SIZE_MAX && t->base.after == 0 &&
+          s->job[3].base.after == 0);
     CHECK(has_word(x, "--set=a=1") && has_word(x, "--set=b=2")); /* lists grow */
     CHECK(has_word(x, "--preset=bert-mini") && !has_word(x, "--preset=bert-tiny"));
     CHECK(has_word(x, "--seed=4") && has_word(second, "--seed=9") && second->task == SIZE_MAX);
     CHECK(!has_word(y, "--set=a=1") && has_word(y, "--preset=bert-tiny")); /* null removes */
     CHECK(has_word(t, "--epochs=2") && has_word(t, "--lr=0.001") && has_word(t, "--seed=1"));
     CHECK(has_word(&s->job[9], "--epochs=5") && !has_word(&s->job[9], "--epochs=2"));
-    CHECK(z->after == SIZE_MAX && z->task == 0 && has_word(z, "--model=models"));
+    CHECK(z->base.after == SIZE_MAX && z->task == 0 && has_word(z, "--model=models"));
     CHECK(!strcmp(second->dir, "/nonexistent/study/x,seed=9"));
     CHECK(!strcmp(s->job[5].dir, "/nonexistent/study/x,seed=9,tasks/t,seed=1"));
     CHECK(s->task[1].lower_is_better && !s->task[0].lower_is_better && s->n_averaged == 1);
@@ -131,7 +133,7 @@ static void test_cells(void)
     CHECK(!strcmp(ses_ablate_cell_text(s, 1, 0, "+-", text, sizeof text), "58.50 +-3.29"));
     for (size_t i = 6; i < 8; i++) { /* two seeds of b */
         ses_json_free(s->job[i].record), s->job[i].record = NULL;
-        s->job[i].state = SES_JOB_FAILED;
+        s->job[i].base.state = SES_JOB_FAILED;
     }
     s->n_columns = 0;
     CHECK(ses_ablate_fill(s, &f.e));
@@ -150,7 +152,6 @@ static void test_models(void)
             "\"published\": {\"a\": {\"p\": 5}, \"b\": {\"p\": 4}}, \"scores\": [\"mlm_loss\"]}"));
     ses_ablate *s = &f.study;
     ses_ablate_comparison c;
-    char name[80];
     for (size_t i = 0; i < s->n_jobs; i++) {
         ses_ablate_job *j = &s->job[i];
         const ses_ablate_task *t = ses_ablate_task_of(s, j);
@@ -172,7 +173,7 @@ static void test_models(void)
     CHECK(c.pair[0].better == 1 && c.pair[0].published == 1 && is_near(c.pair[0].own.difference, -10) &&
           c.pair[0].order == SES_ORDER_DIFFERS && strstr(c.verdict, "differs: a above b"));
     CHECK(!ses_ablate_compare(s, 1, &c, &f.e) && f.e.code == SES_OK);
-    CHECK(!strcmp(ses_ablate_job_name(s, &s->job[2], name, sizeof name), "a, pretraining seed 1: t, seed 2"));
+    CHECK(!strcmp(s->job[2].base.name, "a, pretraining seed 1: t, seed 2"));
     ses_ablate_free(s);
 }
 
@@ -192,12 +193,12 @@ static void test_tasks_of_runs(void)
     char text[80];
     /* a: pretraining and 2 x 2 seeds; b: pretraining and 2; c: pretraining; d: 2, without p of --tasks */
     CHECK(s->n_jobs == 11 && s->n_tasks == 2 && s->n_averaged == 2);
-    CHECK(s->job[6].run == 1 && s->job[6].task == 1 && s->job[6].after == 5 && s->job[8].run == 2);
+    CHECK(s->job[6].run == 1 && s->job[6].task == 1 && s->job[6].base.after == 5 && s->job[8].run == 2);
     CHECK(s->job[9].run == 3 && s->job[9].task == 0 && !ses_ablate_has_task(s, 3, 1));
     for (size_t i = 0; i < s->n_jobs; i++) finish_job(&s->job[i], "eval_accuracy", 0.5);
     ses_json_free(s->job[7].record), s->job[7].record = NULL;
     ses_json_free(s->job[10].record), s->job[10].record = NULL;
-    s->job[7].state = s->job[10].state = SES_JOB_FAILED;
+    s->job[7].base.state = s->job[10].base.state = SES_JOB_FAILED;
     CHECK(ses_ablate_fill(s, &f.e) && s->n_columns == 3 && s->column[2].kind == SES_COLUMN_MEAN);
     CHECK(ses_ablate_has_column(s, 0, 2) && !ses_ablate_has_column(s, 1, 2) &&
           ses_ablate_has_column(s, 1, 1));
@@ -223,49 +224,64 @@ static void test_median(void)
           !ses_ablate_lower_is_better("accuracy"));
 }
 
-/* ---- the queue ---- */
+/* ---- the runner ---- */
 
 typedef struct one_job {
-    bool started, ended, stopping;
+    ses_planned_job job;
+    bool waits; /* its process ends, and a signal comes before the runner sees its end */
 } one_job;
 
-/* After the job has started: it ends, and a signal comes before the queue sees its end. */
-static size_t next_job(void *ctx)
+static ses_planned_job *job_of(void *ctx, size_t i)
 {
     one_job *x = ctx;
-    if (!x->started) return 0;
     siginfo_t info;
-    waitid(P_ALL, 0, &info, WEXITED | WNOWAIT);
-    ses_train_monitor_set_signal(SIGINT);
-    return SIZE_MAX;
+    if (i == 0 && x->waits) {
+        waitid(P_ALL, 0, &info, WEXITED | WNOWAIT);
+        ses_train_monitor_set_signal(SIGINT);
+        x->waits = false;
+    }
+    return &x->job;
 }
 
-static bool start_job(void *ctx, size_t job, int *pid, ses_err *e)
+static bool start_job(void *ctx, size_t i, int *pid, ses_err *e)
 {
-    (void)job, (void)e;
-    ((one_job *)ctx)->started = true;
+    (void)i, (void)e;
+    ((one_job *)ctx)->waits = true;
     *pid = (int)fork();
     if (!*pid) _exit(1);
     return *pid > 0;
 }
 
-static bool end_job(void *ctx, size_t job, int status, bool stopping, int *pid, ses_err *e)
+static bool end_job(void *ctx, size_t i, bool stopping, int *pid, ses_err *e)
 {
-    (void)job, (void)status, (void)e;
-    *pid = 0;
-    *(one_job *)ctx = (one_job){ true, true, stopping };
-    return true;
+    (void)ctx, (void)i, (void)stopping, (void)pid;
+    return ses_fail(e, SES_EARG, "its process has failed");
+}
+
+static char *log_of(void *ctx, size_t i, ses_err *e)
+{
+    (void)ctx, (void)i;
+    return ses_strdup("/nonexistent/log", e);
 }
 
 /* Ctrl-C ends the children, too: they have not failed. */
 static void test_stopped_job(void)
 {
-    static const ses_job_calls calls = { next_job, start_job, end_job, NULL };
-    one_job x = { 0 };
+    one_job x = { .job = { .name = "x", .after = SIZE_MAX } };
+    ses_call c = { .quiet = true };
+    ses_job_runner r = { .c = &c,
+                         .noun = "jobs",
+                         .n = 1,
+                         .at_once = 2,
+                         .ctx = &x,
+                         .job = job_of,
+                         .start = start_job,
+                         .end = end_job,
+                         .log = log_of };
     ses_err e = { 0 };
     bool stopped = false;
-    CHECK(ses_job_queue_run(&calls, &x, 2, &stopped, &e) && stopped);
-    CHECK(x.ended && x.stopping);
+    CHECK(ses_job_runner_run(&r, &stopped, &e) && stopped);
+    CHECK(x.job.state == SES_JOB_OPEN && !*x.job.reason);
     ses_train_monitor_set_signal(0);
 }
 

@@ -1,4 +1,4 @@
-/* Sizes and result files of `curve`. The first byte selects: sizes, or the file of a cell. */
+/* Sizes and result files of `curve`. The first byte selects: sizes, or the file of a run. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/curve/curve.h"
 #include "fuzz.h"
@@ -24,15 +24,16 @@ static void sizes(const char *text, int64_t limit)
     }
 }
 
-static void cell(const uint8_t *data, size_t n)
+static void run(const uint8_t *data, size_t n)
 {
     char dir[40], path[64];
-    ses_curve_cell x;
+    ses_curve_run x = { 0 };
     fuzz_folder(dir);
     snprintf(path, sizeof path, "%s/cell.json", dir);
     fuzz_file(path, data, n);
-    bool ok = ses_curve_cell_read(&x, path, NULL);
-    MUST(ok == x.done && (!ok || (isfinite(x.score) && !*x.failed)));
+    bool ok = ses_curve_run_read(&x, path, NULL);
+    MUST(ok || !ses_curve_is_done(&x));
+    MUST(!ses_curve_is_done(&x) || (isfinite(x.score) && !*x.base.reason));
     unlink(path);
     MUST(!rmdir(dir));
 }
@@ -41,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     if (!n) return 0;
     if (data[0] & 1) {
-        cell(data + 1, n - 1);
+        run(data + 1, n - 1);
         return 0;
     }
     char *text = malloc(n);

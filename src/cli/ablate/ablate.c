@@ -33,12 +33,11 @@ static bool describe(ses_ablate *s, ses_err *e)
 
 static bool read_jobs(ses_ablate *s, ses_err *e)
 {
-    char name[2 * SES_ABLATE_FOLDER];
     for (size_t i = 0; i < s->n_jobs; i++) {
         ses_ablate_job *j = &s->job[i];
-        bool stale = j->after != SIZE_MAX && s->job[j->after].state != SES_JOB_DONE;
+        bool stale = j->base.after != SIZE_MAX && s->job[j->base.after].base.state != SES_JOB_DONE;
         if (!(stale ? ses_ablate_reset_job(s, j, e) : ses_ablate_read_job(s, j, e)))
-            return ses_wrap(e, "%s", ses_ablate_job_name(s, j, name, sizeof name));
+            return ses_wrap(e, "%s", j->base.name);
     }
     return true;
 }
@@ -60,7 +59,7 @@ static bool report_failures(const ses_ablate *s)
     size_t n = 0;
     const ses_ablate_job *first = NULL;
     for (size_t i = 0; i < s->n_jobs; i++) {
-        if (s->job[i].state != SES_JOB_FAILED) continue;
+        if (s->job[i].base.state != SES_JOB_FAILED) continue;
         if (!first) first = &s->job[i];
         n++;
     }

@@ -14,6 +14,7 @@
 #include "base/strmap.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
+#include "cli/experiment/job_runner.h"
 #include "data/row_overlap.h"
 #include "math/student_t.h"
 
@@ -67,20 +68,13 @@ typedef struct ses_ablate_run {
     size_t at[SES_ABLATE_AXES]; /* index of the value on each axis of "grid" */
 } ses_ablate_run;
 
-typedef enum { SES_JOB_OPEN, SES_JOB_STARTED, SES_JOB_DONE, SES_JOB_FAILED } ses_ablate_state;
-
 typedef struct ses_ablate_job {
-    size_t run, task; /* task SIZE_MAX: the pretraining run */
-    size_t after;     /* the job that makes its model; SIZE_MAX: none */
+    ses_planned_job base; /* comes after the job that makes its model */
+    size_t run, task;     /* task SIZE_MAX: the pretraining run */
     size_t pretrain_seed, seed;
     char *dir;
     char **word; /* arguments by the recipe, then NULL */
     size_t n_words;
-    ses_ablate_state state;
-    bool was_done;        /* by an earlier call */
-    char reason[300];     /* why it failed */
-    double start;         /* seconds, of the clock */
-    double seconds;       /* time of the command */
     int64_t model_time;   /* when the model it starts from was finished, in microseconds; 0: unknown */
     ses_json_doc *record; /* job.json; NULL: not finished */
 } ses_ablate_job;
@@ -184,8 +178,6 @@ const char *ses_ablate_overlap_text(const ses_ablate *s, size_t i, char *buf, si
 bool ses_ablate_plan(ses_ablate *s, ses_err *e);
 /* Reads the data of all fine-tuning jobs. */
 bool ses_ablate_check_inputs(ses_ablate *s, ses_err *e);
-/* "dynamic: cola, seed 2". */
-const char *ses_ablate_job_name(const ses_ablate *s, const ses_ablate_job *j, char *buf, size_t size);
 /* Number of models of a run: its pretraining seeds, or the models of the run it starts from. */
 size_t ses_ablate_models_of(const ses_ablate *s, size_t run);
 /* Whether a text is the name or the model folder of a run with pretraining. */

@@ -19,15 +19,15 @@ static void put_job(const ses_ablate *s, const ses_ablate_job *j, ses_json_write
     if (s->n_pretrain_seeds && (s->run[j->run].pretrains || s->run[j->run].from != SIZE_MAX))
         ses_json_member_int(w, "pretrain_seed", s->pretrain_seed[j->pretrain_seed]);
     if (t && t->tunes) ses_json_member_int(w, "seed", s->seed[j->seed]);
-    ses_json_member_string(w, "state", state[j->state]);
-    if (j->state == SES_JOB_FAILED) ses_json_member_string(w, "reason", j->reason);
+    ses_json_member_string(w, "state", state[j->base.state]);
+    if (j->base.state == SES_JOB_FAILED) ses_json_member_string(w, "reason", j->base.reason);
     ses_json_member_string(w, "folder", j->dir);
     ses_json_member_array(w, "arguments");
     for (size_t i = 0; i < j->n_words; i++) ses_json_put_string(w, j->word[i]);
     ses_json_end_array(w);
     if (j->record) {
         if (t) ses_json_member_real(w, "score", ses_ablate_score(s, j));
-        ses_json_member_real(w, "seconds", j->seconds);
+        ses_json_member_real(w, "seconds", j->base.seconds);
         ses_json_put_key(w, "results");
         ses_json_put_value(w, ses_json_get(ses_json_root(j->record), "results"));
     }

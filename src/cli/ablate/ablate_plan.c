@@ -13,21 +13,11 @@ const ses_ablate_task *ses_ablate_task_of(const ses_ablate *s, const ses_ablate_
     return j->task == SIZE_MAX ? NULL : &s->task[j->task];
 }
 
-const char *ses_ablate_job_name(const ses_ablate *s, const ses_ablate_job *j, char *buf, size_t size)
-{
-    const ses_ablate_task *t = ses_ablate_task_of(s, j);
-    char pretrain[48] = "", seed[48] = "";
-    if (ses_ablate_models_of(s, j->run) > 1)
-        snprintf(pretrain, sizeof pretrain, ", pretraining seed %" PRId64,
-                 s->pretrain_seed[j->pretrain_seed]);
-    if (t && t->tunes) snprintf(seed, sizeof seed, ", seed %" PRId64, s->seed[j->seed]);
-    snprintf(buf, size, "%s%s%s%s%s", s->run[j->run].name, pretrain, t ? ": " : "", t ? t->name : "", seed);
-    return buf;
-}
-
 const char *ses_ablate_model_of(const ses_ablate *s, const ses_ablate_job *j)
 {
-    return j->after != SIZE_MAX ? s->job[j->after].dir : j->task != SIZE_MAX ? s->run[j->run].dir : NULL;
+    return j->base.after != SIZE_MAX ? s->job[j->base.after].dir
+           : j->task != SIZE_MAX     ? s->run[j->run].dir
+                                     : NULL;
 }
 
 /* ---- folders ---- */
@@ -160,14 +150,13 @@ static bool check_words(ses_ablate *s, const ses_ablate_job *j, const ses_comman
 
 bool ses_ablate_check_inputs(ses_ablate *s, ses_err *e)
 {
-    char name[2 * SES_ABLATE_FOLDER];
     for (size_t i = 0; i < s->n_jobs; i++) {
         const ses_ablate_job *j = &s->job[i];
         const ses_ablate_task *t = ses_ablate_task_of(s, j);
         ses_ablate_words w = { .word = j->word, .n = j->n_words };
         if (!t || !t->tunes || j->seed || check_words(s, j, t->command, &w, ses_ablate_check_data, e))
             continue;
-        ses_wrap(e, "%s", ses_ablate_job_name(s, j, name, sizeof name));
+        ses_wrap(e, "%s", j->base.name);
         return ses_wrap(e, "%s", s->path);
     }
     return true;
@@ -175,20 +164,35 @@ bool ses_ablate_check_inputs(ses_ablate *s, ses_err *e)
 
 /* ---- jobs ---- */
 
+/* "dynamic: cola, seed 2". */
+static const char *name_job(ses_ablate *s, const ses_ablate_job *j, ses_err *e)
+{
+    const ses_ablate_task *t = ses_ablate_task_of(s, j);
+    char name[2 * SES_ABLATE_FOLDER], pretrain[48] = "", seed[48] = "";
+    if (ses_ablate_models_of(s, j->run) > 1)
+        snprintf(pretrain, sizeof pretrain, ", pretraining seed %" PRId64,
+                 s->pretrain_seed[j->pretrain_seed]);
+    if (t && t->tunes) snprintf(seed, sizeof seed, ", seed %" PRId64, s->seed[j->seed]);
+    snprintf(name, sizeof name, "%s%s%s%s%s", s->run[j->run].name, pretrain, t ? ": " : "", t ? t->name : "",
+             seed);
+    return ses_arena_strndup(&s->mem, name, strlen(name), e);
+}
+
 static bool add_job(ses_ablate *s, ses_ablate_job j, ses_err *e)
 {
     const ses_ablate_task *t = ses_ablate_task_of(s, &j);
     const ses_command *c = t ? t->command : ses_command_find("pretrain");
-    char name[2 * SES_ABLATE_FOLDER];
     ses_ablate_words w = { 0 };
     if (s->n_jobs == SES_ABLATE_JOBS) return ses_fail(e, SES_EFORMAT, "more than %d jobs", SES_ABLATE_JOBS);
+    j.base.name = name_job(s, &j, e);
+    j.base.comes_first = !t; /* pretraining runs are the longest, and others wait for them */
+    if (!j.base.name) return false;
     bool ok = (!t         ? put_pretraining(s, &j, &w, e)
                : t->tunes ? put_tuning(s, &j, &w, e)
                           : put_evaluation(s, &j, &w, e)) &&
               put_dtype(s, &w, e);
     if (ok && j.seed == 0) /* seeds are valid */
-        ok = check_words(s, &j, c, &w, NULL, e) ||
-             ses_wrap(e, "%s", ses_ablate_job_name(s, &j, name, sizeof name));
+        ok = check_words(s, &j, c, &w, NULL, e) || ses_wrap(e, "%s", j.base.name);
     j.word = w.word;
     j.n_words = w.n;
     j.dir = ok ? folder_of(s, &j, e) : NULL;
@@ -209,11 +213,13 @@ static bool add_tasks(ses_ablate *s, size_t run, size_t pretrain_seed, size_t af
 {
     for (size_t t = 0; t < s->n_tasks; t++)
         for (size_t k = 0; k < seeds_of(s, run, t); k++)
-            if (!add_job(
-                    s,
-                    (ses_ablate_job){
-                        .run = run, .task = t, .after = after, .pretrain_seed = pretrain_seed, .seed = k },
-                    e))
+            if (!add_job(s,
+                         (ses_ablate_job){ .base.after = after,
+                                           .run = run,
+                                           .task = t,
+                                           .pretrain_seed = pretrain_seed,
+                                           .seed = k },
+                         e))
                 return false;
     return true;
 }
@@ -312,9 +318,10 @@ static bool add_jobs(ses_ablate *s, ses_err *e)
         for (size_t p = 0; p < ses_ablate_models_of(s, i); p++) {
             size_t before = model_job(s, s->run[i].from, p), after = s->run[i].pretrains ? s->n_jobs : before;
             if (s->run[i].pretrains &&
-                !add_job(s,
-                         (ses_ablate_job){ .run = i, .task = SIZE_MAX, .after = before, .pretrain_seed = p },
-                         e))
+                !add_job(
+                    s,
+                    (ses_ablate_job){ .base.after = before, .run = i, .task = SIZE_MAX, .pretrain_seed = p },
+                    e))
                 return false;
             if (!add_tasks(s, i, p, after, e)) return false;
         }

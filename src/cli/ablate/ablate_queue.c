@@ -5,20 +5,11 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "cli/jobs/child_process.h"
-#include "cli/jobs/job_queue.h"
+#include "cli/experiment/child_process.h"
 #include "cli/standard_output.h"
 #include "cli/ui/show_values.h"
 
-#include <math.h>
 #include <string.h>
-#include <sys/wait.h>
-
-typedef struct job_run {
-    ses_ablate *s;
-    size_t done, total;
-    ses_progress line;
-} job_run;
 
 /* ---- the command line of a job ---- */
 
@@ -90,7 +81,7 @@ bool ses_ablate_print_plan(ses_ablate *s, ses_err *e)
     for (size_t i = 0; i < s->n_jobs; i++) {
         ses_ablate_words w = { 0 };
         if (!put_command(s, &s->job[i], false, &w, e)) return ses_buf_free(&out), false;
-        if (s->job[i].state == SES_JOB_DONE) ses_buf_puts(&out, "# finished: ");
+        if (s->job[i].base.state == SES_JOB_DONE) ses_buf_puts(&out, "# finished: ");
         for (size_t k = 0; k < w.n; k++) {
             if (k) ses_buf_put(&out, ' ');
             ses_shell_word_put(&out, w.word[k], strlen(w.word[k]));
@@ -104,117 +95,73 @@ bool ses_ablate_print_plan(ses_ablate *s, ses_err *e)
 
 /* ---- one job ---- */
 
-static bool start(void *ctx, size_t job, int *pid, ses_err *e)
+static ses_planned_job *job_at(void *ctx, size_t i) { return &((ses_ablate *)ctx)->job[i].base; }
+
+static char *log_of(void *ctx, size_t i, ses_err *e)
 {
-    job_run *x = ctx;
-    ses_ablate_job *j = &x->s->job[job];
-    const ses_ablate_task *t = ses_ablate_task_of(x->s, j);
+    return ses_path_join(((ses_ablate *)ctx)->job[i].dir, SES_ABLATE_LOG, e);
+}
+
+static bool start(void *ctx, size_t i, int *pid, ses_err *e)
+{
+    ses_ablate *s = ctx;
+    ses_ablate_job *j = &s->job[i];
+    const ses_ablate_task *t = ses_ablate_task_of(s, j);
     ses_ablate_words w = { 0 };
     bool resume = false;
-    char *log = ses_path_join(j->dir, SES_ABLATE_LOG, e),
-         *out = t && !t->tunes ? ses_path_join(j->dir, SES_ABLATE_OUTPUT, e) : NULL;
-    bool ok = log && ses_ablate_begin_job(x->s, j, &resume, e) && put_command(x->s, j, resume, &w, e);
+    if (j->base.after != SIZE_MAX && s->job[j->base.after].base.state == SES_JOB_FAILED) {
+        snprintf(j->base.reason, sizeof j->base.reason, "the pretraining of its model failed");
+        j->base.state = SES_JOB_FAILED;
+        return true;
+    }
+    char *log = log_of(s, i, e), *out = t && !t->tunes ? ses_path_join(j->dir, SES_ABLATE_OUTPUT, e) : NULL;
+    bool ok = log && ses_ablate_begin_job(s, j, &resume, e) && put_command(s, j, resume, &w, e);
     if (ok && !resume) ok = ses_file_remove(log, e);
-    j->state = SES_JOB_STARTED;
-    j->start = ses_seconds();
     *pid = ok ? ses_child_start(w.word, log, out, e) : 0;
     ses_free(log);
     ses_free(out);
     return ok && *pid > 0;
 }
 
-static void show(job_run *x, const ses_ablate_job *j)
+static bool end(void *ctx, size_t i, bool stopping, int *pid, ses_err *e)
 {
-    char name[2 * SES_ABLATE_FOLDER], time[SES_NUMBER_TEXT];
-    const ses_ablate_task *t = ses_ablate_task_of(x->s, j);
-    x->done++;
-    if (x->s->c->quiet) return;
-    ses_progress_end(&x->line);
-    fprintf(stderr, "[%zu/%zu] %s: ", x->done, x->total, ses_ablate_job_name(x->s, j, name, sizeof name));
-    if (j->state == SES_JOB_FAILED)
-        fprintf(stderr, "%s\n", j->reason);
-    else if (t)
-        fprintf(stderr, "%s %.4f, %s\n", t->metric, ses_ablate_score(x->s, j),
-                ses_elapsed_text(time, j->seconds));
+    ses_ablate *s = ctx;
+    ses_ablate_job *j = &s->job[i];
+    (void)stopping, (void)pid;
+    if (ses_ablate_finish_job(s, j, e)) j->base.state = SES_JOB_DONE;
+    return j->base.state == SES_JOB_DONE;
+}
+
+static const char *result(void *ctx, size_t i, char *buf, size_t size)
+{
+    const ses_ablate *s = ctx;
+    const ses_ablate_job *j = &s->job[i];
+    const ses_ablate_task *t = ses_ablate_task_of(s, j);
+    char time[SES_NUMBER_TEXT];
+    ses_elapsed_text(time, j->base.seconds);
+    if (t)
+        snprintf(buf, size, "%s %.4f, %s", t->metric, ses_ablate_score(s, j), time);
     else
-        fprintf(stderr, "pretrained in %s\n", ses_elapsed_text(time, j->seconds));
-}
-
-/* Tasks of models that were not made, and runs that start from these models. A job comes after the one that
- * makes its model. */
-static void fail_tasks(job_run *x)
-{
-    for (size_t i = 0; i < x->s->n_jobs; i++) {
-        ses_ablate_job *j = &x->s->job[i];
-        if (j->after == SIZE_MAX || x->s->job[j->after].state != SES_JOB_FAILED || j->state != SES_JOB_OPEN)
-            continue;
-        j->state = SES_JOB_FAILED;
-        snprintf(j->reason, sizeof j->reason, "the pretraining of its model failed");
-        x->done++;
-    }
-}
-
-static bool end(void *ctx, size_t job, int status, bool stopping, int *pid, ses_err *e)
-{
-    job_run *x = ctx;
-    ses_ablate_job *j = &x->s->job[job];
-    ses_err why = { 0 };
-    bool ok = WIFEXITED(status) && !WEXITSTATUS(status);
-    (void)e;
-    *pid = 0;
-    j->seconds = ses_seconds() - j->start;
-    if (!ok && stopping) return j->state = SES_JOB_OPEN, true;
-    char *log = ses_path_join(j->dir, SES_ABLATE_LOG, &why);
-    if (ok && ses_ablate_finish_job(x->s, j, &why)) {
-        j->state = SES_JOB_DONE;
-    } else {
-        j->state = SES_JOB_FAILED;
-        if (!ok && log && WIFSIGNALED(status))
-            snprintf(j->reason, sizeof j->reason, "ended by signal %d", WTERMSIG(status));
-        else if (!ok && log)
-            ses_child_reason(log, j->reason, sizeof j->reason);
-        else
-            ses_quote(j->reason, sizeof j->reason, why.msg, strlen(why.msg));
-    }
-    ses_free(log);
-    show(x, j);
-    if (j->state == SES_JOB_FAILED) fail_tasks(x);
-    return true;
-}
-
-/* ---- all jobs ---- */
-
-static bool may_start(const ses_ablate *s, const ses_ablate_job *j)
-{
-    return j->state == SES_JOB_OPEN && (j->after == SIZE_MAX || s->job[j->after].state == SES_JOB_DONE);
-}
-
-/* Pretraining runs first: they are the longest, and others wait for them. */
-static size_t next(void *ctx)
-{
-    const ses_ablate *s = ((const job_run *)ctx)->s;
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < s->n_jobs; i++)
-            if ((s->job[i].task == SIZE_MAX) == !pass && may_start(s, &s->job[i])) return i;
-    return SIZE_MAX;
-}
-
-static void idle(void *ctx)
-{
-    job_run *x = ctx;
-    ses_progress_show(&x->line, (int64_t)x->done);
+        snprintf(buf, size, "pretrained in %s", time);
+    return buf;
 }
 
 bool ses_ablate_run_jobs(ses_ablate *s, bool *stopped, ses_err *e)
 {
-    static const ses_job_calls calls = { next, start, end, idle };
-    job_run x = { .s = s };
-    for (size_t i = 0; i < s->n_jobs; i++) x.total += s->job[i].state == SES_JOB_OPEN;
+    ses_job_runner r = { .c = s->c,
+                         .noun = "jobs",
+                         .n = s->n_jobs,
+                         .at_once = (size_t)s->a->jobs,
+                         .ctx = s,
+                         .job = job_at,
+                         .start = start,
+                         .end = end,
+                         .log = log_of,
+                         .result = result };
+    size_t left = 0;
+    for (size_t i = 0; i < s->n_jobs; i++) left += s->job[i].base.state == SES_JOB_OPEN;
     if (!s->c->quiet)
         fprintf(stderr, "%zu job%s: %zu finished before, %zu left, %lld at a time\n", s->n_jobs,
-                s->n_jobs == 1 ? "" : "s", s->n_jobs - x.total, x.total, (long long)s->a->jobs);
-    x.line = ses_progress_start(stderr, &s->c->err, s->c->quiet, "jobs", (int64_t)x.total);
-    bool ok = ses_job_queue_run(&calls, &x, (size_t)s->a->jobs, stopped, e);
-    ses_progress_end(&x.line);
-    return ok;
+                s->n_jobs == 1 ? "" : "s", s->n_jobs - left, left, (long long)s->a->jobs);
+    return ses_job_runner_run(&r, stopped, e);
 }

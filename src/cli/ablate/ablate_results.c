@@ -100,9 +100,8 @@ bool ses_ablate_read_job(ses_ablate *s, ses_ablate_job *j, ses_err *e)
         ok = ses_ablate_reset_job(s, j, e);
     }
     if (ok && j->record) {
-        j->state = SES_JOB_DONE;
-        j->was_done = true;
-        ses_json_real(ses_json_get(ses_json_root(j->record), "seconds"), &j->seconds);
+        j->base.state = SES_JOB_DONE;
+        ses_json_real(ses_json_get(ses_json_root(j->record), "seconds"), &j->base.seconds);
     }
     ses_free(path);
     return ok;
@@ -178,7 +177,7 @@ static ses_json_doc *make_record(const ses_ablate *s, const ses_ablate_job *j, c
     put_arguments(j, w);
     ses_json_member_int(w, FINISHED, now());
     if (j->model_time) ses_json_member_int(w, MODEL_FINISHED, j->model_time);
-    ses_json_member_real(w, "seconds", j->seconds);
+    ses_json_member_real(w, "seconds", j->base.seconds);
     ses_json_member_int(w, "at_once", s->a->jobs); /* jobs that shared the machine */
     ses_json_member_object(w, "results");
     for (size_t i = 0; i < ses_json_len(results); i++) {

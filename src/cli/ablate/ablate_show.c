@@ -26,7 +26,7 @@ static size_t count_failed(const ses_ablate *s, size_t run, const ses_ablate_col
         bool in_column = c->kind == SES_COLUMN_MEAN   ? j->task != SIZE_MAX && s->averages[j->task]
                          : c->kind == SES_COLUMN_TASK ? j->task == c->task
                                                       : j->task == SIZE_MAX;
-        n += j->run == run && in_column && j->state == SES_JOB_FAILED;
+        n += j->run == run && in_column && j->base.state == SES_JOB_FAILED;
     }
     return n;
 }
@@ -199,12 +199,11 @@ static void put_costs(const ses_ablate *s, ses_report *r)
 static void put_failures(const ses_ablate *s, ses_report *r)
 {
     enum { SHOWN = 8 };
-    char name[2 * SES_ABLATE_FOLDER];
     size_t n = 0;
     for (size_t i = 0; i < s->n_jobs; i++) {
         const ses_ablate_job *j = &s->job[i];
-        if (j->state != SES_JOB_FAILED || n++ >= SHOWN) continue;
-        ses_report_note(r, "%s has no score: %s.", ses_ablate_job_name(s, j, name, sizeof name), j->reason);
+        if (j->base.state != SES_JOB_FAILED || n++ >= SHOWN) continue;
+        ses_report_note(r, "%s has no score: %s.", j->base.name, j->base.reason);
     }
     if (n > SHOWN) ses_report_note(r, "%zu more jobs have failed: see ablate.json.", n - SHOWN);
 }
@@ -246,7 +245,7 @@ static void put_missing_scores(const ses_ablate *s, ses_report *r)
     for (size_t k = 0; k < s->n_columns; k++) {
         size_t finished = 0, found = 0;
         for (size_t i = 0; i < s->n_jobs; i++)
-            finished += s->job[i].task == SIZE_MAX && s->job[i].state == SES_JOB_DONE;
+            finished += s->job[i].task == SIZE_MAX && s->job[i].base.state == SES_JOB_DONE;
         for (size_t i = 0; i < s->n_runs; i++) found += ses_ablate_cell_at(s, i, k)->n;
         if (s->column[k].kind == SES_COLUMN_SCORE && finished && !found)
             ses_report_note(

@@ -196,7 +196,7 @@ static void fill_costs(ses_ablate *s, size_t run)
         const ses_ablate_job *j = &s->job[i];
         if (j->run != run || !j->record) continue;
         if (j->task != SIZE_MAX) {
-            c.task_seconds += j->seconds;
+            c.task_seconds += j->base.seconds;
             continue;
         }
         c.seconds += first_of(j, "train_runtime", "train_seconds", 1);

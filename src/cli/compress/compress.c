@@ -167,8 +167,8 @@ static bool open_candidates(ses_compress *z, ses_err *e)
                               : is_rule ? ses_strdup(z->candidate[x->parent].dir, e)
                                         : ses_compress_path(z, i, "", e);
         if (!z->candidate[i].dir || (a->resume && !ses_compress_read_candidate(z, i, e))) return false;
-        if (!given || z->candidate[i].state != SES_CANDIDATE_OPEN) continue;
-        z->candidate[i].state = SES_CANDIDATE_MADE;
+        if (!given || z->candidate[i].base.state != SES_JOB_OPEN) continue;
+        z->candidate[i].base.state = SES_JOB_DONE;
         if (!ses_compress_note_files(z, i, e)) return false;
     }
     return true;
@@ -178,7 +178,7 @@ static bool open_candidates(ses_compress *z, ses_err *e)
 
 static bool finish(ses_compress *z, bool stopped, ses_err *e)
 {
-    bool measured = z->candidate[0].state == SES_CANDIDATE_MEASURED;
+    bool measured = z->candidate[0].is_measured;
     if (!measured || z->a->make_only) return ses_compress_write_json(z, e);
     return ses_compress_choose(z, e) && ses_compress_write_json(z, e) &&
            (stopped || ses_compress_write_model(z, e)) && ses_compress_show(z, e);
@@ -190,8 +190,8 @@ static bool run(ses_compress *z, bool *stopped, ses_err *e)
     if (!lock) return false;
     bool ok = open_candidates(z, e) && ses_compress_hold_out(z, e) &&
               (z->a->resume || ses_compress_write_json(z, e)) && ses_compress_make(z, stopped, e);
-    if (ok && !*stopped && z->candidate[0].state == SES_CANDIDATE_FAILED)
-        ok = ses_fail(e, SES_EARG, "%s: %s", z->model, z->candidate[0].reason);
+    if (ok && !*stopped && z->candidate[0].base.state == SES_JOB_FAILED)
+        ok = ses_fail(e, SES_EARG, "%s: %s", z->model, z->candidate[0].base.reason);
     bool measures = !*stopped && !z->a->make_only;
     ok = ok && (!measures || ses_compress_measure_all(z, stopped, e)) && finish(z, *stopped, e);
     ses_dir_lock_free(lock);

@@ -13,6 +13,7 @@
 #ifndef SES_CLI_COMPRESS_H
 #define SES_CLI_COMPRESS_H
 
+#include "cli/experiment/job_runner.h"
 #include "cli/train/predictor_args.h"
 #include "data/row_overlap.h"
 #include "sesame/finetune.h"
@@ -69,25 +70,17 @@ typedef struct ses_compress_costs {
     double joules; /* per text */
 } ses_compress_costs;
 
-typedef enum {
-    SES_CANDIDATE_OPEN,
-    SES_CANDIDATE_MADE,
-    SES_CANDIDATE_MEASURED,
-    SES_CANDIDATE_FAILED
-} ses_candidate_state;
-
 typedef struct ses_candidate {
+    ses_planned_job base;              /* done: its model is made */
     char *name;                        /* "student:0.5+int8" */
     char *value;                       /* parameter of the last method; "": none */
     const ses_compress_method *method; /* the last one; NULL: the model itself */
     size_t parent;                     /* index; of the model itself 0 */
-    ses_candidate_state state;
-    char reason[300];    /* why it has no figures */
-    bool is_unsupported; /* trying again is of no use */
+    bool is_measured;
     char *dir;           /* folder of the model */
     ses_json_doc *files; /* sizes and SHA-256 of its files when it was made: see ses_manifest_put */
     ses_buf commands;    /* lines that made it from its parent */
-    double seconds;      /* time they took */
+    const char *step;    /* the command that runs */
     double score, low, high;
     double drop; /* in points, as --max-drop */
     ses_compress_costs cost;

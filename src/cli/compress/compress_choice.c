@@ -14,7 +14,7 @@ const char *ses_compress_measure_name(int by)
 
 double ses_compress_cost_of(const ses_compress *z, const ses_candidate *x)
 {
-    if (x->state != SES_CANDIDATE_MEASURED) return NAN;
+    if (!x->is_measured) return NAN;
     switch ((ses_compress_measure)z->a->by) {
     /* times and energy in the rounds of the candidate, in which it alternated with the original */
     case SES_BY_LATENCY: return z->candidate[0].cost.latency / x->speed;
@@ -31,7 +31,7 @@ bool ses_compress_choose(ses_compress *z, ses_err *e)
     bool *front = score ? ses_alloc_array(z->n, sizeof *front, e) : NULL, ok = front != NULL;
     for (size_t i = 0; ok && i < z->n; i++) {
         const ses_candidate *x = &z->candidate[i];
-        score[i] = x->state != SES_CANDIDATE_MEASURED ? NAN : z->lower_is_better ? -x->score : x->score;
+        score[i] = !x->is_measured ? NAN : z->lower_is_better ? -x->score : x->score;
         cost[i] = ses_compress_lacks_rule(z, i) ? NAN : ses_compress_cost_of(z, x); /* only noise differs */
     }
     ok = ok && ses_pareto_mark(score, cost, z->n, front, e);

@@ -69,18 +69,18 @@ void ses_compress_put_candidate(const ses_compress *z, const ses_candidate *x, s
     ses_json_begin_object(w);
     ses_json_member_string(w, "name", x->name);
     ses_json_member_string(w, "state",
-                           x->state == SES_CANDIDATE_MEASURED ? "measured"
-                           : x->state == SES_CANDIDATE_MADE   ? "made"
-                           : x->state == SES_CANDIDATE_FAILED ? "failed"
-                                                              : "open");
+                           x->is_measured                    ? "measured"
+                           : x->base.state == SES_JOB_DONE   ? "made"
+                           : x->base.state == SES_JOB_FAILED ? "failed"
+                                                             : "open");
     ses_json_member_string(w, "model", x->dir);
     if (x->files) {
         ses_json_put_key(w, "files");
         ses_json_put_value(w, ses_json_root(x->files));
     }
     put_lines(w, "commands", x->commands.data);
-    ses_json_member_real(w, "seconds", x->seconds);
-    if (x->state == SES_CANDIDATE_MEASURED) {
+    ses_json_member_real(w, "seconds", x->base.seconds);
+    if (x->is_measured) {
         for (size_t i = 0; figure_at(&copy, i, &name); i++)
             ses_json_member_real(w, name, *figure_at(&copy, i, &name));
         ses_json_member_string(w, "machine", z->machine);
@@ -88,10 +88,9 @@ void ses_compress_put_candidate(const ses_compress *z, const ses_candidate *x, s
         ses_json_member_int(w, "rounds", z->a->rounds);
         ses_json_member_bool(w, "on_front", x->on_front);
         ses_json_member_bool(w, "chosen", x->is_chosen);
-    } else if (*x->reason)
-        ses_json_member_string(w, "reason", x->reason);
-    if (x->state == SES_CANDIDATE_MEASURED && isnan(x->cost.joules))
-        ses_json_member_string(w, "energy_note", z->energy_note);
+    } else if (*x->base.reason)
+        ses_json_member_string(w, "reason", x->base.reason);
+    if (x->is_measured && isnan(x->cost.joules)) ses_json_member_string(w, "energy_note", z->energy_note);
     ses_json_end_object(w);
 }
 
@@ -154,11 +153,12 @@ static bool take_over(ses_compress *z, size_t i, const ses_json *root, ses_err *
     ses_candidate *x = &z->candidate[i];
     const char *state = ses_json_string(ses_json_get(root, "state"), NULL),
                *why = ses_json_string(ses_json_get(root, "reason"), NULL);
-    if (why) snprintf(x->reason, sizeof x->reason, "%s", why);
+    if (why) snprintf(x->base.reason, sizeof x->base.reason, "%s", why);
     if (!state || (strcmp(state, "measured") && strcmp(state, "made"))) return true; /* it is tried again */
     if (!check_files(z, i, root, e)) return false;
-    x->state = read_figures(z, x, root) ? SES_CANDIDATE_MEASURED : SES_CANDIDATE_MADE;
-    ses_json_real(ses_json_get(root, "seconds"), &x->seconds);
+    x->base.state = SES_JOB_DONE;
+    x->is_measured = read_figures(z, x, root);
+    ses_json_real(ses_json_get(root, "seconds"), &x->base.seconds);
     read_commands(ses_json_get(root, "commands"), &x->commands);
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (w) ses_json_put_value(w, ses_json_get(root, "files"));

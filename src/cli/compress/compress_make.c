@@ -1,34 +1,16 @@
 /* Makes the models of candidates: runs their commands as processes, several at a time. */
-#define _POSIX_C_SOURCE 200809L
 #include "compress.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "cli/jobs/child_process.h"
-#include "cli/jobs/job_queue.h"
+#include "cli/experiment/child_process.h"
 #include "cli/ui/show_values.h"
 #include "train/checkpoint_dir.h"
 #include "tune/finetuner.h"
 
 #include <string.h>
-#include <sys/wait.h>
-
-/* The commands of a candidate. */
-typedef struct job {
-    const char *at; /* the line that runs, in the candidate's commands; NULL: not started */
-    double start;
-} job;
-
-typedef struct job_run {
-    ses_compress *z;
-    job *job; /* one per candidate */
-    size_t done, total;
-    double start;
-    ses_progress line;
-} job_run;
 
 /* ---- one command ---- */
 
@@ -57,11 +39,14 @@ static int execute(char **word, const char *log, bool resume, int threads, ses_e
     return ses_child_start(argv, log, NULL, e);
 }
 
-/* Starts the command at job[i].at. Output of an earlier call is continued or removed. */
-static bool start(job_run *s, size_t i, int *pid, ses_err *e)
+static ses_planned_job *job_at(void *ctx, size_t i) { return &((ses_compress *)ctx)->candidate[i].base; }
+
+static char *log_of(void *ctx, size_t i, ses_err *e) { return ses_compress_path(ctx, i, ".log", e); }
+
+/* Starts the next command of a candidate. Output of an earlier call is continued or removed. */
+static bool start_step(const ses_compress *z, size_t i, int *pid, ses_err *e)
 {
-    const ses_compress *z = s->z;
-    const char *at = s->job[i].at;
+    const char *at = z->candidate[i].step;
     char **word = ses_compress_split(at, (size_t)(ses_compress_step_end(at) - at), e),
          *log = ses_compress_path(z, i, ".log", e);
     const char *out = word ? output_of(word) : NULL;
@@ -74,35 +59,7 @@ static bool start(job_run *s, size_t i, int *pid, ses_err *e)
     return ok && *pid > 0;
 }
 
-/* Why the commands of a candidate failed: from its log. */
-static void read_reason(const ses_compress *z, size_t i, char *reason, size_t size)
-{
-    char *path = ses_compress_path(z, i, ".log", NULL);
-    ses_child_reason(path ? path : "", reason, size);
-    ses_free(path);
-}
-
 /* ---- candidates ---- */
-
-static void fail(ses_candidate *x, ses_err *why)
-{
-    x->state = SES_CANDIDATE_FAILED;
-    x->is_unsupported = why->code == SES_EUNSUPPORTED;
-    ses_quote(x->reason, sizeof x->reason, why->msg, strlen(why->msg));
-}
-
-static void show(job_run *s, const ses_candidate *x)
-{
-    char time[SES_NUMBER_TEXT];
-    s->done++;
-    if (s->z->c->quiet) return;
-    ses_progress_end(&s->line);
-    if (x->state == SES_CANDIDATE_MADE)
-        fprintf(stderr, "[%zu/%zu] %s: made in %s\n", s->done, s->total, x->name,
-                ses_elapsed_text(time, x->seconds));
-    else
-        fprintf(stderr, "[%zu/%zu] %s: %s\n", s->done, s->total, x->name, x->reason);
-}
 
 /* Candidates that cannot be made: the method does not fit, needs data, or the one before it failed. */
 static bool is_excluded(const ses_compress *z, size_t i, ses_err *why)
@@ -110,8 +67,8 @@ static bool is_excluded(const ses_compress *z, size_t i, ses_err *why)
     const ses_candidate *x = &z->candidate[i], *parent = &z->candidate[x->parent];
     const char *task = z->a->tune.data.task;
     if (!x->method) return z->is_new && !z->train && !ses_fail(why, SES_EUSAGE, "needs --data");
-    if (parent->state == SES_CANDIDATE_FAILED)
-        return !ses_fail(why, parent->is_unsupported ? SES_EUNSUPPORTED : SES_EARG, "%s was not made",
+    if (parent->base.state == SES_JOB_FAILED)
+        return !ses_fail(why, parent->base.is_unsupported ? SES_EUNSUPPORTED : SES_EARG, "%s was not made",
                          parent->name);
     if (x->method->trains && !z->train)
         return !ses_fail(why, SES_EUNSUPPORTED, "needs training data: --data FILE");
@@ -120,90 +77,76 @@ static bool is_excluded(const ses_compress *z, size_t i, ses_err *why)
     return false;
 }
 
-static bool begin(void *ctx, size_t i, int *pid, ses_err *e)
+static bool start(void *ctx, size_t i, int *pid, ses_err *e)
 {
-    job_run *s = ctx;
-    ses_candidate *x = &s->z->candidate[i];
+    ses_compress *z = ctx;
+    ses_candidate *x = &z->candidate[i];
     ses_err why = { 0 };
     x->commands.len = 0;
-    if (is_excluded(s->z, i, &why) || !ses_compress_put_steps(s->z, i, &x->commands, &why)) {
-        fail(x, &why);
-        show(s, x);
-        return ses_compress_write_candidate(s->z, i, e);
+    if (is_excluded(z, i, &why) || !ses_compress_put_steps(z, i, &x->commands, &why)) {
+        ses_job_fail(&x->base, &why);
+        return true;
     }
-    if (x->method && x->method->kind == SES_COMPRESS_RULE) { /* the model of its parent */
-        x->state = SES_CANDIDATE_MADE;
-        s->done++;
-        return ses_compress_note_files(s->z, i, e) && ses_compress_write_candidate(s->z, i, e);
-    }
-    s->job[i] = (job){ .at = x->commands.data, .start = ses_seconds() };
-    return start(s, i, pid, e);
+    x->step = x->commands.data;
+    if (!x->method || x->method->kind != SES_COMPRESS_RULE) return start_step(z, i, pid, e);
+    x->base.state = SES_JOB_DONE; /* the model of its parent */
+    x->base.is_quiet = true;
+    return true;
 }
 
-/* After a command of a candidate has ended: the next one, or the end of the candidate. */
-static bool go_on(void *ctx, size_t i, int status, bool stopping, int *pid, ses_err *e)
+/* After a command of a candidate: the next one, or the end of the candidate. */
+static bool end(void *ctx, size_t i, bool stopping, int *pid, ses_err *e)
 {
-    job_run *s = ctx;
-    job *j = &s->job[i];
-    ses_candidate *x = &s->z->candidate[i];
-    bool ok = WIFEXITED(status) && !WEXITSTATUS(status);
-    const char *end = ses_compress_step_end(j->at);
-    if (ok && end[0] && end[1] && !stopping) {
-        j->at = end + 1;
-        return start(s, i, pid, e);
+    ses_compress *z = ctx;
+    ses_candidate *x = &z->candidate[i];
+    const char *end = ses_compress_step_end(x->step);
+    if (!end[0] || !end[1]) {
+        x->base.state = SES_JOB_DONE;
+        return true;
     }
-    if (ok && (!end[0] || !end[1])) {
-        x->seconds += ses_seconds() - j->start;
-        x->state = SES_CANDIDATE_MADE;
-    } else if (!stopping) {
-        x->state = SES_CANDIDATE_FAILED;
-        read_reason(s->z, i, x->reason, sizeof x->reason);
-    }
-    bool written = x->state == SES_CANDIDATE_OPEN ||
-                   ((x->state != SES_CANDIDATE_MADE || ses_compress_note_files(s->z, i, e)) &&
-                    ses_compress_write_candidate(s->z, i, e));
-    if (x->state != SES_CANDIDATE_OPEN) show(s, x);
-    j->at = NULL;
-    return written;
+    x->step = end + 1;
+    return stopping || start_step(z, i, pid, e);
 }
 
-/* The next candidate that can be started or excluded. After --budget the original alone. */
-static size_t next(void *ctx)
+static bool save(void *ctx, size_t i, ses_err *e)
 {
-    const job_run *s = ctx;
-    const ses_compress *z = s->z;
-    bool late = z->a->budget > 0 && ses_seconds() - s->start > 60 * z->a->budget;
-    for (size_t i = 0; i < (late ? 1 : z->n); i++) {
-        ses_candidate_state parent = z->candidate[z->candidate[i].parent].state;
-        if (z->candidate[i].state == SES_CANDIDATE_OPEN && !s->job[i].at &&
-            (!i || parent != SES_CANDIDATE_OPEN))
-            return i;
-    }
-    return SIZE_MAX;
+    ses_compress *z = ctx;
+    return (z->candidate[i].base.state == SES_JOB_FAILED || ses_compress_note_files(z, i, e)) &&
+           ses_compress_write_candidate(z, i, e);
 }
 
-static void idle(void *ctx)
+static const char *result(void *ctx, size_t i, char *buf, size_t size)
 {
-    job_run *s = ctx;
-    ses_progress_show(&s->line, (int64_t)s->done);
+    const ses_candidate *x = &((ses_compress *)ctx)->candidate[i];
+    char time[SES_NUMBER_TEXT];
+    snprintf(buf, size, "made in %s", ses_elapsed_text(time, x->base.seconds));
+    return buf;
 }
 
 bool ses_compress_make(ses_compress *z, bool *stopped, ses_err *e)
 {
-    static const ses_job_calls calls = { next, begin, go_on, idle };
-    job_run s = { .z = z, .start = ses_seconds(), .job = ses_alloc_array(z->n, sizeof *s.job, e) };
-    if (!s.job) return false;
-    for (size_t i = 0; i < z->n; i++) s.total += z->candidate[i].state == SES_CANDIDATE_OPEN;
-    if (s.total < z->n && !z->c->quiet && z->a->resume)
-        fprintf(stderr, "%zu model%s made, %zu %s left\n", z->n - s.total,
-                z->n - s.total == 1 ? " is" : "s are", s.total, s.total == 1 ? "is" : "are");
-    s.line = ses_progress_start(stderr, &z->c->err, z->c->quiet, "models", (int64_t)s.total);
-    bool ok = ses_job_queue_run(&calls, &s, (size_t)z->a->jobs, stopped, e);
-    ses_progress_end(&s.line);
-    ses_free(s.job);
-    for (size_t i = 0; ok && !*stopped && i < z->n; i++)
-        if (z->candidate[i].state == SES_CANDIDATE_OPEN && !*z->candidate[i].reason)
-            snprintf(z->candidate[i].reason, sizeof z->candidate[i].reason,
-                     "not made: --budget was used up; --resume continues");
+    ses_job_runner r = { .c = z->c,
+                         .noun = "models",
+                         .n = z->n,
+                         .at_once = (size_t)z->a->jobs,
+                         .limit = 60 * z->a->budget,
+                         .ctx = z,
+                         .job = job_at,
+                         .start = start,
+                         .end = end,
+                         .log = log_of,
+                         .save = save,
+                         .result = result };
+    size_t left = 0;
+    for (size_t i = 0; i < z->n; i++) left += z->candidate[i].base.state == SES_JOB_OPEN;
+    if (left < z->n && !z->c->quiet && z->a->resume)
+        fprintf(stderr, "%zu model%s made, %zu %s left\n", z->n - left, z->n - left == 1 ? " is" : "s are",
+                left, left == 1 ? "is" : "are");
+    bool ok = ses_job_runner_run(&r, stopped, e);
+    for (size_t i = 0; ok && !*stopped && i < z->n; i++) {
+        ses_planned_job *j = &z->candidate[i].base;
+        if (j->state == SES_JOB_OPEN && !*j->reason)
+            snprintf(j->reason, sizeof j->reason, "not made: --budget was used up; --resume continues");
+    }
     return ok;
 }

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "cli/compress/score_drop.h"
-#include "cli/jobs/child_process.h"
+#include "cli/experiment/child_process.h"
 #include "cli/ladder/ladder.h"
 #include "cli/train/train_monitor.h"
 #include "compress_timing.h"
@@ -183,7 +183,7 @@ static void measure_times(const ses_compress *z, size_t candidate, result *r)
 static void keep(ses_compress *z, ses_candidate *x, const result *score, const result *times)
 {
     const ses_timing *t = &times->timing;
-    x->state = SES_CANDIDATE_MEASURED;
+    x->is_measured = true;
     x->score = score->score, x->low = score->low, x->high = score->high;
     x->cost = (ses_compress_costs){ .latency = t->latency,
                                     .throughput = t->throughput,
@@ -198,6 +198,9 @@ static void keep(ses_compress *z, ses_candidate *x, const result *score, const r
     if (*t->energy_note) snprintf(z->energy_note, sizeof z->energy_note, "%s", t->energy_note);
 }
 
+/* Whether a candidate is made but not measured. */
+static bool is_open(const ses_candidate *x) { return x->base.state == SES_JOB_DONE && !x->is_measured; }
+
 /* Scores of the made candidates, --jobs at a time: they do not depend on other processes. */
 static bool measure_scores(ses_compress *z, result *score, ses_progress *line, ses_err *e)
 {
@@ -206,7 +209,7 @@ static bool measure_scores(ses_compress *z, result *score, ses_progress *line, s
     size_t order[MAX], first = 0, n = 0, done = 0, next = 0, jobs = (size_t)z->a->jobs;
     bool ok = true;
     while (ok || n) {
-        while (next < z->n && z->candidate[next].state != SES_CANDIDATE_MADE) next++;
+        while (next < z->n && !is_open(&z->candidate[next])) next++;
         if (ok && next < z->n && n < jobs && n < MAX && !ses_train_monitor_should_stop()) {
             size_t at = (first + n) % MAX;
             order[at] = next;
@@ -233,8 +236,7 @@ static bool measure(ses_compress *z, size_t i, const result *score, bool *stoppe
     if ((*stopped = ses_train_monitor_should_stop())) return true;
     const result *failed = !score->ok ? score : !times.ok ? &times : NULL;
     if (failed) {
-        x->state = SES_CANDIDATE_FAILED;
-        ses_quote(x->reason, sizeof x->reason, failed->why.msg, strlen(failed->why.msg));
+        ses_job_fail(&x->base, &failed->why);
         if (!i) return ses_fail(e, failed->why.code, "%s: %s", z->model, failed->why.msg);
     } else
         keep(z, x, score, &times);
@@ -244,17 +246,17 @@ static bool measure(ses_compress *z, size_t i, const result *score, bool *stoppe
 static void show(const ses_compress *z, const ses_candidate *x, size_t number, size_t total)
 {
     if (z->c->quiet) return;
-    if (x->state == SES_CANDIDATE_MEASURED)
+    if (x->is_measured)
         fprintf(stderr, "[%zu/%zu] %s: %s %.4f, %.2f ms, %.2f times as fast\n", number, total, x->name,
                 z->metric, x->score, 1e3 * x->cost.latency, x->speed);
     else
-        fprintf(stderr, "[%zu/%zu] %s: %s\n", number, total, x->name, x->reason);
+        fprintf(stderr, "[%zu/%zu] %s: %s\n", number, total, x->name, x->base.reason);
 }
 
 bool ses_compress_measure_all(ses_compress *z, bool *stopped, ses_err *e)
 {
     size_t total = 0, done = 0;
-    for (size_t i = 0; i < z->n; i++) total += z->candidate[i].state == SES_CANDIDATE_MADE;
+    for (size_t i = 0; i < z->n; i++) total += is_open(&z->candidate[i]);
     result *score = ses_alloc_array(z->n, sizeof *score, e);
     ses_progress line =
         ses_progress_start(stderr, &z->c->err, z->c->quiet, "models evaluated", (int64_t)total);
@@ -262,7 +264,7 @@ bool ses_compress_measure_all(ses_compress *z, bool *stopped, ses_err *e)
     ses_progress_end(&line);
     line = ses_progress_start(stderr, &z->c->err, z->c->quiet, "models timed", (int64_t)total);
     for (size_t i = 0; ok && !(*stopped = ses_train_monitor_should_stop()) && i < z->n; i++) {
-        if (z->candidate[i].state != SES_CANDIDATE_MADE) continue;
+        if (!is_open(&z->candidate[i])) continue;
         ses_progress_show(&line, (int64_t)done);
         ok = measure(z, i, &score[i], stopped, e);
         ses_progress_end(&line);

@@ -110,6 +110,7 @@ static bool add(ses_compress *z, const char *chain, size_t n, const char *link, 
     *x = (ses_candidate){ .method = m, .parent = parent };
     x->name = ses_strndup(chain, n, e);
     x->value = x->name ? ses_strndup(link + name + (name < len), len - name - (name < len), e) : NULL;
+    x->base = (ses_planned_job){ .name = x->name, .after = x->parent };
     z->n += x->name != NULL;
     return x->value != NULL;
 }
@@ -244,6 +245,7 @@ bool ses_compress_choose_methods(ses_compress *z, ses_err *e)
     z->candidate[0].name = ses_strdup("original", e);
     z->candidate[0].value = ses_strdup("", e);
     z->n = 1;
+    z->candidate[0].base = (ses_planned_job){ .name = z->candidate[0].name, .after = SIZE_MAX };
     if (!z->candidate[0].name || !z->candidate[0].value) return false;
     for (size_t i = 0; !z->a->methods && i < SES_LEN(methods); i++)
         if (methods[i].is_default &&

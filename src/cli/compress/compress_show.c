@@ -16,8 +16,6 @@
 /* Scores are shown in percent, unless they are losses; some are percentages already. */
 static double scale_of(const ses_compress *z) { return z->lower_is_better || z->in_percent ? 1 : 100; }
 
-static bool is_measured(const ses_candidate *x) { return x->state == SES_CANDIDATE_MEASURED; }
-
 /* ---- JSON ---- */
 
 static void put_all(const ses_compress *z, ses_json_writer *w)
@@ -32,7 +30,7 @@ static void put_all(const ses_compress *z, ses_json_writer *w)
     if (z->train) ses_json_member_int(w, "eval_examples_in_train", (int64_t)z->overlap.shared);
     ses_json_member_string(w, "by", ses_compress_measure_name(z->a->by));
     ses_json_member_real(w, "max_drop", z->a->max_drop);
-    if (is_measured(&z->candidate[0]))
+    if (z->candidate[0].is_measured)
         ses_json_member_string(w, "chosen", z->candidate[z->chosen].name);
     else
         ses_json_put_key(w, "chosen"), ses_json_put_null(w);
@@ -60,7 +58,7 @@ static void put_scores(const ses_compress *z, ses_report *r)
     ses_figure *t = ses_report_table(r, "Candidates", columns);
     for (size_t i = 0; i < z->n; i++) {
         const ses_candidate *x = &z->candidate[i];
-        if (!is_measured(x)) continue;
+        if (!x->is_measured) continue;
         ses_figure_cell(t, "%s", x->name);
         ses_figure_cell(t, "%.2f", scale * x->score);
         isnan(x->low) ? ses_figure_cell(t, "-")
@@ -84,7 +82,7 @@ static void put_joules(const ses_candidate *x, ses_figure *t)
 static bool has_energy(const ses_compress *z)
 {
     for (size_t i = 0; i < z->n; i++)
-        if (is_measured(&z->candidate[i]) && !isnan(z->candidate[i].cost.joules)) return true;
+        if (z->candidate[i].is_measured && !isnan(z->candidate[i].cost.joules)) return true;
     return false;
 }
 
@@ -99,7 +97,7 @@ static void put_costs(const ses_compress *z, ses_report *r)
                                 : "candidate|>texts/s|>in batches|>memory|>parameters|>MFLOP|>made in");
     for (size_t i = 0; i < z->n; i++) {
         const ses_candidate *x = &z->candidate[i];
-        if (!is_measured(x)) continue;
+        if (!x->is_measured) continue;
         ses_figure_cell(t, "%s", x->name);
         ses_figure_cell(t, "%.0f", x->cost.throughput);
         ses_figure_cell(t, "%.2fx", x->rate);
@@ -109,7 +107,8 @@ static void put_costs(const ses_compress *z, ses_report *r)
             : ses_figure_cell(t, "%s", ses_grouped_text(b, (int64_t)x->cost.parameters));
         isnan(x->cost.flops) ? ses_figure_cell(t, "-") : ses_figure_cell(t, "%.3g", 1e-6 * x->cost.flops);
         if (energy) put_joules(x, t);
-        x->seconds > 0 ? ses_figure_cell(t, "%s", ses_elapsed_text(a, x->seconds)) : ses_figure_cell(t, "-");
+        x->base.seconds > 0 ? ses_figure_cell(t, "%s", ses_elapsed_text(a, x->base.seconds))
+                            : ses_figure_cell(t, "-");
     }
 }
 
@@ -197,14 +196,15 @@ static void put_failure(const ses_compress *z, size_t i, ses_report *r)
     const ses_candidate *x = &z->candidate[i];
     size_t n = 0;
     char more[60] = "";
-    if (is_measured(x) || (i && z->candidate[x->parent].state == SES_CANDIDATE_FAILED)) return;
-    for (size_t k = 1; x->state == SES_CANDIDATE_FAILED && k < z->n; k++) {
+    if (x->is_measured || (i && z->candidate[x->parent].base.state == SES_JOB_FAILED)) return;
+    for (size_t k = 1; x->base.state == SES_JOB_FAILED && k < z->n; k++) {
         size_t at = k;
         while (at && at != i) at = z->candidate[at].parent;
         n += at == i && k != i;
     }
     if (n) snprintf(more, sizeof more, " (nor %zu that start%s with it)", n, n == 1 ? "s" : "");
-    ses_report_note(r, "%s has no result%s: %s.", x->name, more, *x->reason ? x->reason : "not run");
+    ses_report_note(r, "%s has no result%s: %s.", x->name, more,
+                    *x->base.reason ? x->base.reason : "not run");
 }
 
 static void put_notes(const ses_compress *z, ses_report *r)

@@ -89,12 +89,12 @@ static bool open_cells(ses_curve *v, ses_err *e)
 static bool run(ses_curve *v, bool *stopped, ses_err *e)
 {
     v->n_seeds = (size_t)v->a->seeds;
-    v->cell = ses_alloc_array(v->n_sizes * v->n_methods * v->n_seeds, sizeof *v->cell, e);
-    ses_dir_lock *lock = v->cell ? lock_output(v, e) : NULL;
+    v->run = ses_alloc_array(v->n_sizes * v->n_methods * v->n_seeds, sizeof *v->run, e);
+    ses_dir_lock *lock = v->run ? lock_output(v, e) : NULL;
     if (!lock) return false;
     report_overlap(v);
     bool ok = open_cells(v, e) && (v->a->resume || ses_curve_write_json(v, e)) &&
-              ses_curve_run_cells(v, stopped, e) && ses_curve_write_json(v, e) && ses_curve_show(v, e);
+              ses_curve_run_all(v, stopped, e) && ses_curve_write_json(v, e) && ses_curve_show(v, e);
     ses_dir_lock_free(lock);
     return ok;
 }
@@ -107,7 +107,7 @@ static void curve_free(ses_curve *v)
     ses_free(v->features.x);
     ses_free(v->method);
     ses_free(v->size);
-    ses_free(v->cell);
+    ses_free(v->run);
     ses_free(v->cells);
     ses_free(v->settings);
     ses_free(v->command);

@@ -1,11 +1,12 @@
-/* `sesame curve`: learning curves, scores of methods by the number of training examples. A cell is one run: a
- * method, a size, a seed. Each writes cells/NAME.json, from which the table is made; so finished cells need
- * not run again.
+/* `sesame curve`: learning curves, scores of methods by the number of training examples. A run is of a
+ * method, a size and a seed. Each writes cells/NAME.json, from which the table is made; finished ones need not
+ * run again.
  *
  * Ownership: a ses_curve owns its data and results, arguments are borrowed. One thread; --jobs forks. */
 #ifndef SES_CLI_CURVE_H
 #define SES_CLI_CURVE_H
 
+#include "cli/experiment/job_runner.h"
 #include "cli/ladder/ladder.h"
 #include "data/row_overlap.h"
 #include "math/student_t.h"
@@ -22,6 +23,8 @@ typedef struct ses_curve_args {
     ses_energy_args energy;
 } ses_curve_args;
 
+enum { SES_CURVE_NAME = 120 };
+
 typedef enum { SES_METHOD_MODEL, SES_METHOD_NEW, SES_METHOD_OWN, SES_METHOD_CLASSIFIER } ses_method_kind;
 
 /* A line of curve_methods.def. */
@@ -33,15 +36,15 @@ typedef struct ses_curve_method {
     const ses_rung *rung; /* instead of options; NULL: none */
 } ses_curve_method;
 
-typedef struct ses_curve_cell {
-    bool done;
-    bool unsupported; /* the method cannot be used with the model */
-    char failed[200]; /* why it has no score; "": it was not run, or is done */
+/* A run: a method with a size and a seed. */
+typedef struct ses_curve_run {
+    ses_planned_job base;
+    char name[SES_CURVE_NAME]; /* "lora,size=16,seed=43" */
     double score, train_seconds, joules;
     int64_t examples;
-} ses_curve_cell;
+} ses_curve_run;
 
-/* Cells of one method and size. */
+/* The runs of a method and size. */
 typedef struct ses_curve_point {
     ses_mean_interval score;
     double train_seconds, joules; /* means */
@@ -68,10 +71,10 @@ typedef struct ses_curve {
     const ses_curve_method **method;
     int64_t *size; /* examples, or of each class; 0: all. Ascending, 0 last */
     size_t n_methods, n_sizes, n_seeds;
-    ses_curve_cell *cell; /* [n_sizes, n_methods, n_seeds] */
-    char *cells;          /* folder */
-    char *settings;       /* JSON object, for curve.json */
-    char *command;        /* the command line */
+    ses_curve_run *run; /* [n_sizes, n_methods, n_seeds] */
+    char *cells;        /* folder of their files */
+    char *settings;     /* JSON object, for curve.json */
+    char *command;      /* the command line */
 } ses_curve;
 
 /* curve_methods.c */
@@ -89,15 +92,16 @@ bool ses_curve_run_method(ses_curve *v, const ses_curve_method *m, int64_t size,
 bool ses_curve_sizes_parse(const char *text, int64_t limit, int64_t *out, size_t max, size_t *n, ses_err *e);
 bool ses_curve_choose_sizes(ses_curve *v, ses_err *e); /* --sizes */
 
-/* curve_cells.c */
-ses_curve_cell *ses_curve_cell_at(const ses_curve *v, size_t size, size_t method, size_t seed);
+/* curve_runs.c */
+bool ses_curve_is_done(const ses_curve_run *x); /* it has a score */
+ses_curve_run *ses_curve_run_at(const ses_curve *v, size_t size, size_t method, size_t seed);
 /* Number of seeds a method runs with: one if nothing depends on the seed. */
 size_t ses_curve_seeds_of(const ses_curve *v, size_t size, size_t method);
 const char *ses_curve_size_text(int64_t size, char buf[24]); /* "32", "all" */
-/* Reads a file of cells/; false: not finished, or not a file of a cell, then with an error. */
-bool ses_curve_cell_read(ses_curve_cell *out, const char *path, ses_err *e);
-/* Runs the unfinished cells, --jobs at a time; *stopped: by a signal. */
-bool ses_curve_run_cells(ses_curve *v, bool *stopped, ses_err *e);
+/* Reads a file of cells/ into a run: done, failed or open. Fails if it is not such a file. */
+bool ses_curve_run_read(ses_curve_run *out, const char *path, ses_err *e);
+/* Runs the unfinished ones, --jobs at a time; *stopped: by a signal. */
+bool ses_curve_run_all(ses_curve *v, bool *stopped, ses_err *e);
 
 /* curve_choice.c */
 ses_curve_point ses_curve_point_of(const ses_curve *v, size_t size, size_t method);

@@ -12,8 +12,8 @@ ses_curve_point ses_curve_point_of(const ses_curve *v, size_t size, size_t metho
     size_t n = 0;
     ses_curve_point p = { .examples = 0 };
     for (size_t k = 0; k < ses_curve_seeds_of(v, size, method) && k < MAX_SEEDS; k++) {
-        const ses_curve_cell *x = ses_curve_cell_at(v, size, method, k);
-        if (!x->done) continue;
+        const ses_curve_run *x = ses_curve_run_at(v, size, method, k);
+        if (!ses_curve_is_done(x)) continue;
         score[n++] = x->score;
         p.train_seconds += x->train_seconds;
         p.joules += x->joules;
@@ -27,9 +27,9 @@ ses_curve_point ses_curve_point_of(const ses_curve *v, size_t size, size_t metho
 }
 
 /* The cell of a seed; a method that does not depend on the seed has one for all. */
-static const ses_curve_cell *paired(const ses_curve *v, size_t size, size_t method, size_t seed)
+static const ses_curve_run *paired(const ses_curve *v, size_t size, size_t method, size_t seed)
 {
-    return ses_curve_cell_at(v, size, method, seed < ses_curve_seeds_of(v, size, method) ? seed : 0);
+    return ses_curve_run_at(v, size, method, seed < ses_curve_seeds_of(v, size, method) ? seed : 0);
 }
 
 /* How much better method a is than b, seed by seed. */
@@ -38,8 +38,9 @@ static ses_mean_interval difference(const ses_curve *v, size_t size, size_t a, s
     double x[MAX_SEEDS];
     size_t n = 0, na = ses_curve_seeds_of(v, size, a), nb = ses_curve_seeds_of(v, size, b);
     for (size_t k = 0; k < (na > nb ? na : nb) && k < MAX_SEEDS; k++) {
-        const ses_curve_cell *p = paired(v, size, a, k), *q = paired(v, size, b, k);
-        if (p->done && q->done) x[n++] = v->lower_is_better ? q->score - p->score : p->score - q->score;
+        const ses_curve_run *p = paired(v, size, a, k), *q = paired(v, size, b, k);
+        if (ses_curve_is_done(p) && ses_curve_is_done(q))
+            x[n++] = v->lower_is_better ? q->score - p->score : p->score - q->score;
     }
     return ses_mean_interval_of(x, n, v->a->confidence / 100);
 }
@@ -59,7 +60,7 @@ static bool is_in_noise(const ses_curve *v, size_t size, size_t best, size_t m, 
 static bool is_complete(const ses_curve *v, size_t size, size_t method)
 {
     for (size_t k = 0; k < ses_curve_seeds_of(v, size, method); k++)
-        if (!ses_curve_cell_at(v, size, method, k)->done) return false;
+        if (!ses_curve_is_done(ses_curve_run_at(v, size, method, k))) return false;
     return true;
 }
 

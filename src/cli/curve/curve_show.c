@@ -34,14 +34,14 @@ static void put_point(const ses_curve *v, size_t size, size_t method, ses_json_w
     ses_json_member_real(w, "train_joules", p.joules);
     ses_json_member_array(w, "scores");
     for (size_t k = 0; k < ses_curve_seeds_of(v, size, method); k++) {
-        const ses_curve_cell *x = ses_curve_cell_at(v, size, method, k);
-        x->done ? ses_json_put_real(w, x->score) : ses_json_put_null(w);
+        const ses_curve_run *x = ses_curve_run_at(v, size, method, k);
+        ses_curve_is_done(x) ? ses_json_put_real(w, x->score) : ses_json_put_null(w);
     }
     ses_json_end_array(w);
     for (size_t k = 0; k < ses_curve_seeds_of(v, size, method); k++) {
-        const ses_curve_cell *x = ses_curve_cell_at(v, size, method, k);
-        if (!*x->failed) continue;
-        ses_json_member_string(w, "failed", x->failed);
+        const ses_curve_run *x = ses_curve_run_at(v, size, method, k);
+        if (!*x->base.reason) continue;
+        ses_json_member_string(w, "failed", x->base.reason);
         break;
     }
     ses_json_end_object(w);
@@ -200,7 +200,7 @@ static size_t count_failures(const ses_curve *v, size_t method, const char *why,
     size_t n = 0;
     for (size_t s = 0; s < v->n_sizes && s <= size; s++)
         for (size_t k = 0; k < ses_curve_seeds_of(v, s, method) && (s < size || k < seed); k++)
-            n += !strcmp(ses_curve_cell_at(v, s, method, k)->failed, why);
+            n += !strcmp(ses_curve_run_at(v, s, method, k)->base.reason, why);
     return n;
 }
 
@@ -210,7 +210,7 @@ static void put_failures(const ses_curve *v, size_t m, ses_report *r)
     char text[24], more[60];
     for (size_t s = 0; s < v->n_sizes; s++)
         for (size_t k = 0; k < ses_curve_seeds_of(v, s, m); k++) {
-            const char *why = ses_curve_cell_at(v, s, m, k)->failed;
+            const char *why = ses_curve_run_at(v, s, m, k)->base.reason;
             if (!*why || count_failures(v, m, why, s, k)) continue;
             size_t n = count_failures(v, m, why, v->n_sizes, 0) - 1;
             *more = 0;
@@ -260,7 +260,7 @@ static void put_notes(const ses_curve *v, ses_report *r)
 bool ses_curve_has_score(const ses_curve *v)
 {
     for (size_t i = 0; i < v->n_sizes * v->n_methods * v->n_seeds; i++)
-        if (v->cell[i].done) return true;
+        if (ses_curve_is_done(&v->run[i])) return true;
     return false;
 }
 
