@@ -290,8 +290,8 @@ done
 ok "a value too few" exits 2 full -o "$tmp/x" --methods int8,student+f16
 ok "no model" exits 3 compress "$tmp/none" --task classify -o "$tmp/x"
 ok "no task" exits 2 compress "$tmp/encoder" -o "$tmp/x"
-ok "no labels" exits 3 compress "$tmp/model" -o "$tmp/x" --eval "$tmp/rows"
 printf 'sentence\nit was good\n' >"$tmp/unlabeled.tsv"
+ok "no labels" exits 3 compress "$tmp/model" -o "$tmp/x" --eval "$tmp/unlabeled.tsv"
 ok "data without labels" exits 3 compress "$tmp/model" --data "$tmp/unlabeled.tsv" -o "$tmp/x"
 ok "another task" exits 3 compress "$tmp/model" --task tag -o "$tmp/x"
 ok "is named" err_has 'was trained for the task classify, not tag'
