@@ -7,6 +7,106 @@ export LC_ALL
 unset SESAME_ISA SESAME_THREADS NO_COLOR CLICOLOR_FORCE COLUMNS
 . tests/finetune_fixture.sh
 
+# runs STATUS ARGUMENT...: a command with its exit status; then what stdout says and lacks, and what stderr notes
+runs() {
+    want=$1
+    shift
+    ok "sesame $*" exits "$want" "$sesame" "$@"
+}
+says() { ok "stdout: $1" grep -qF -- "$1" "$tmp/out"; }
+absent() { ! grep -qF -- "$1" "$tmp/out"; }
+lacks() { ok "not on stdout: $1" absent "$1"; }
+notes() { ok "stderr: $1" grep -qF -- "$1" "$tmp/err"; }
+lines() { wc -l <"$tmp/out"; }
+
+# ---- help ----
+
+# the first page: ten tasks, five commands, where to go next; every task line works as printed
+runs 0
+cp "$tmp/out" "$tmp/start"
+for title in 'Ten tasks' 'Five commands' 'Next steps'; do says "$title"; done
+printf 'A cat sleeps.\nThe train leaves at nine.\nA small dog barks.\n' >"$tmp/texts.txt"
+sed -n '/^Ten tasks/,/^$/s/^  sesame //p' "$tmp/start" | sed 's/  .*//' >"$tmp/tasks"
+that 'ten tasks' '[ "$(wc -l <"$tmp/tasks")" = 10 ]'
+that 'five commands' '[ "$(sed -n "/^Five commands/,/^$/p" "$tmp/start" | grep -c "^  sesame ")" = 5 ]'
+case $sesame in /*) command=$sesame ;; *) command=$PWD/$sesame ;; esac
+while read -r task; do
+    that "sesame $task" '(cd "$tmp" && eval "\"$command\" $task" >one 2>err </dev/null && [ -s one -o -s vectors.npy ])'
+done <"$tmp/tasks"
+
+# all commands by group
+runs 0 --help
+for title in 'Use a model' Data Train Inspect Compress Vectors Serve Maintain; do
+    that "group $title" 'grep -q "^$title:$" "$tmp/out"'
+done
+that 'pipelines are in the first group' 'sed -n "/^Use a model:/,/^$/p" "$tmp/out" | grep -q "^  fill-mask "'
+that 'analyses are in Inspect' 'sed -n "/^Inspect:/,/^$/p" "$tmp/out" | grep -q "^  explain "'
+
+# a screenful of a long command, its groups by name, a group, all of it, and of one task
+runs 0 finetune --help
+that 'finetune --help is short' '[ "$(lines)" -le 80 ]'
+for option in --task --train --eval --output --model --epochs --lr --batch-size; do
+    that "finetune --help has $option" 'grep -q -e "^  ...  *$option \|^  -., $option " "$tmp/out"'
+done
+says 'by --help GROUP or --help all'
+that 'and not the options of groups' '! grep -q "^      --lora-rank" "$tmp/out"'
+that 'it names the groups' 'grep -q "^  adapter .*--lora-rank" "$tmp/out"'
+runs 0 finetune --help adapter
+says '      --lora-rank'
+lacks '--epochs'
+runs 0 finetune --help all
+that 'finetune --help all is long' '[ "$(lines)" -gt 400 ]'
+for option in lora-rank relation-weight crf max-answer search; do says "      --$option "; done
+cp "$tmp/out" "$tmp/all"
+runs 0 help finetune all
+that 'help finetune all' 'cmp -s "$tmp/all" "$tmp/out"'
+runs 0 --help finetune
+says 'Usage: sesame finetune'
+runs 2 finetune --help nonsense
+notes "'sesame finetune' has no options named 'nonsense'; expected data, "
+runs 0 finetune --task tag --help
+says 'Options of tag:'
+says '--crf'
+lacks '--max-answer'
+lacks '--patterns'
+runs 0 finetune --task sst2 --help
+says 'Options of classify:'
+lacks '--crf'
+runs 0 finetune --help all --task answer
+says '--max-answer'
+lacks '--crf'
+lacks '(may be repeated) (may be repeated)'
+for command in doctor vectors models; do # short ones are whole
+    "$sesame" $command --help >"$tmp/out"
+    lacks 'More options'
+done
+runs 0 fill-mask --help
+lacks 'may be repeated (may be repeated)'
+runs 0 fill-mask --help all
+lacks 'may be repeated (may be repeated)'
+says '(may be repeated)'
+
+# ---- words people type ----
+
+for pair in list:models ls:models download:pull embeddings:embed sim:similarity mask:fill-mask \
+    zero-shot:zero-shot-classification train:finetune fine-tune:finetune sentiment:text-classification; do
+    "$sesame" "${pair#*:}" --help >"$tmp/one"
+    runs 0 "${pair%:*}" --help
+    that "${pair%:*} is ${pair#*:}" 'cmp -s "$tmp/one" "$tmp/out"'
+done
+runs 0 --version
+cp "$tmp/out" "$tmp/one"
+runs 0 version
+that 'version is --version' 'cmp -s "$tmp/one" "$tmp/out"'
+runs 0 version --verbose
+says 'compiler: '
+runs 0 mask 'Tea is a [MASK] drink.'
+runs 0 sim 'a cat' 'a kitten'
+runs 2 encode 'a text'
+notes "'sesame embed' gives vectors of texts, 'sesame tokenize' their tokens"
+runs 2 chat
+notes "'sesame generate' continues a text"
+
 # ---- tables as people have them ----
 
 # texts LABELS FILE ARGUMENT...: `sesame data` finds 40 texts with the labels neg and pos in a file.

@@ -358,13 +358,14 @@ static const ses_opt opt[] = {
     SES_OPT_TARGET_COLUMN(args, target_column),
     SES_OPT_TOP(args, top, "10", 1e6, "neurons to list"),
     SES_OPT_INT(args, erase, "erase", "0", 0, 1e6,
-                "text classifiers: accuracy without the N top neurons, and without N random ones"),
+                "text classifiers: accuracy without the N top neurons, and without N random ones",
+                .group = "erasing"),
     SES_OPT_CHOICE(args, value, "erase-with", "zero", "zero|mean",
-                   "value of an erased neuron: 0, or its mean over the samples"),
-    SES_OPT_INT(args, trials, "trials", "3", 1, 1000, "draws of random neurons"),
+                   "value of an erased neuron: 0, or its mean over the samples", .group = "erasing"),
+    SES_OPT_INT(args, trials, "trials", "3", 1, 1000, "draws of random neurons", .group = "erasing"),
     SES_OPT_MAX_TEXTS(args, max_texts, "", "500"),
     SES_OPT_INT(args, max_samples, "max-samples", "4000", 2, MAX_SAMPLES,
-                "maximum number of words or texts to keep in memory"),
+                "maximum number of words or texts to keep in memory", .group = "data"),
 };
 
 static const ses_usage_example examples[] = {

@@ -8,10 +8,11 @@
 static const ses_opt opt[] = {
     SES_OPT_CHOICE(ses_probe_args, first_piece, "word-pieces", "mean", "mean|first",
                    "state of a word: the mean of its tokens, or the first",
-                   .was_set = offsetof(ses_probe_args, pieces_given)),
-    SES_OPT_FLAG(ses_probe_args, decoder, "decoder", "encoder-decoders: probe the decoder"),
+                   .was_set = offsetof(ses_probe_args, pieces_given), .group = "probing"),
+    SES_OPT_FLAG(ses_probe_args, decoder, "decoder", "encoder-decoders: probe the decoder",
+                 .group = "probing"),
     SES_OPT_FLAG(ses_probe_args, no_random, "no-random",
-                 "skip the model with random weights, half of the time"),
+                 "skip the model with random weights, half of the time", .group = "probing"),
     SES_OPT_INCLUDE(ses_probe_args, classify, ses_probe_classifier_options),
     SES_OPT_INCLUDE(ses_probe_args, tree, ses_probe_tree_options),
 };

@@ -165,6 +165,7 @@ bool ses_opt_takes_word(const ses_opt *o, const char *text)
 {
     const char *word;
     size_t len, n = text ? strlen(text) : 0, ending = o->value_ending ? strlen(o->value_ending) : 0;
+    if (o->value_ending && !ending) return n && *text != '-';
     if (ending && n > ending && !strcmp(text + n - ending, o->value_ending)) return true;
     double x;
     if (n && o->value_is_number && ses_parse_number(text, n, &x)) return true;
@@ -196,11 +197,13 @@ const ses_opt *ses_opt_next(ses_opt_iter *it)
             it->level[d + 1].next = o->table->opt;
             it->level[d + 1].end = o->table->opt + o->table->n;
             it->level[d + 1].offset = offset + o->offset;
+            it->level[d + 1].group = o->table->group ? o->table->group : it->level[d].group;
             it->depth++;
             continue;
         }
         it->current = *o;
         it->current.offset += offset;
+        if (!o->group) it->current.group = it->level[d].group;
         if (o->was_set) it->current.was_set += offset;
         return &it->current;
     }

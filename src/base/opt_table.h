@@ -44,8 +44,8 @@ typedef struct ses_opt {
      * NULL: models for is_model, else files. */
     const char *completion;
     /* For a choice or text: the value if none follows. A value follows after '=', or as the next word if that
-     * is exactly one of the choices, if it ends with value_ending, or with value_is_number if it is a
-     * number. */
+     * is exactly one of the choices, if it ends with value_ending ("": if it does not begin with a dash), or
+     * with value_is_number if it is a number. */
     const char *implicit_value, *value_ending;
     bool value_is_number;
     /* For text: a second use on a command line begins a further part of the command. The list option of this
@@ -53,13 +53,17 @@ typedef struct ses_opt {
     const char *repeats_in;
     const struct ses_opt_table *items; /* for such a list: its items are names and values of these, in turn */
     size_t was_set;                    /* offset of a bool that is set if the option was used; 0: none */
-    const char *help;                  /* one sentence without a period */
+    const char *help;                  /* one sentence without a period; "tag, answer: ..." names its tasks */
+    /* A long help gives the group's name alone unless the option is common. NULL: the group of the table. */
+    const char *group;
+    bool common;
     const struct ses_opt_table *table; /* included options; `offset` is that of their struct. NULL: none */
 } ses_opt;
 
 typedef struct ses_opt_table {
     const ses_opt *opt;
     size_t n;
+    const char *group; /* default of the options; NULL: that of the including table */
 } ses_opt_table;
 
 /* Rows of a table: the option `name_` for member f of the args struct s, whose type is checked. Members may
@@ -97,7 +101,8 @@ enum { SES_OPT_MAX_DEPTH = 4 };
 typedef struct ses_opt_iter {
     struct {
         const ses_opt *next, *end;
-        size_t offset; /* offset of this table's struct in the outermost one */
+        size_t offset;     /* offset of this table's struct in the outermost one */
+        const char *group; /* default of the options */
     } level[SES_OPT_MAX_DEPTH];
     int depth;       /* index of the innermost table; -1: past the end */
     ses_opt current; /* offsets relative to the outermost struct */

@@ -54,7 +54,9 @@ struct ses_command {
     bool (*run)(ses_call *c, ses_err *e);
 };
 
-const ses_command *const *ses_commands(void); /* in the order of commands.def, then NULL */
+const ses_command *const *ses_commands(void);           /* in the order of commands.def, then NULL */
+const char *ses_command_group_title(size_t i);          /* "Use a model"; NULL: no further group */
+const char *ses_command_group_of(const ses_command *c); /* the title of its group; NULL: none */
 /* The run function of a command that has actions only, as vectors: fails with the list of its actions. */
 bool ses_command_without_action(ses_call *c, ses_err *e);
 const ses_command *ses_command_find(const char *name); /* NULL: unknown */
@@ -92,7 +94,8 @@ extern const char ses_analysis_description[]; /* common to all analyses */
 
 /* Options of every command. */
 typedef struct ses_general_args {
-    bool help, quiet;
+    const char *help; /* "": of the common options; a group of options, or "all"; NULL: do not help */
+    bool quiet;
     int color; /* ses_color_when */
 } ses_general_args;
 
@@ -104,8 +107,16 @@ typedef struct ses_top_args {
 extern const ses_opt ses_general_opt[], ses_top_opt[];
 extern const size_t ses_n_general_opt, ses_n_top_opt;
 
-void ses_help_top(const ses_term *t, FILE *out);
-void ses_help_command(const ses_command *c, const ses_term *t, FILE *out);
+void ses_help_start(const ses_term *t, FILE *out); /* a first page: tasks, commands, where to go next */
+void ses_help_top(const ses_term *t, FILE *out);   /* all commands, by group */
+/* The options to show. */
+typedef struct ses_help_choice {
+    const char *group; /* "": a screenful; "all"; or the name of a group */
+    const char *task;  /* options that apply to this task of fine-tuning; NULL: to any */
+} ses_help_choice;
+/* Fails for a group that the command does not have, with the list of its groups. */
+bool ses_help_command(const ses_command *c, const ses_help_choice *choice, const ses_term *t, FILE *out,
+                      ses_err *e);
 /* "vectors train" for an action vectors-train, in buf; other names are as they are. */
 const char *ses_command_called_name(const ses_command *c, char *buf, size_t size);
 void ses_version_print(FILE *out, bool verbose);

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#define SES_COMMAND_GROUP(title)
 #define SES_COMMAND(name) extern const ses_command ses_command_##name;
 #include "commands.def"
 #undef SES_COMMAND
@@ -16,6 +17,7 @@ static const ses_command *const list[] = {
 #define SES_COMMAND(name) &ses_command_##name,
 #include "commands.def"
 #undef SES_COMMAND
+#undef SES_COMMAND_GROUP
 #define SES_TASK(id, name, summary) &ses_pipeline_##id,
 #define SES_TASK_ALIAS(alias, name, id, task_name) &ses_pipeline_##alias,
 #include "task/tasks.def"
@@ -27,20 +29,75 @@ static const ses_command *const list[] = {
     NULL,
 };
 
-/* Short names of commands. */
+/* The same commands below the titles of their groups. */
 static const struct {
-    const char *alias, *name;
-} aliases[] = {
-    { "qa", "question-answering" },         { "classify", "text-classification" },
-    { "sentiment", "text-classification" }, { "generate", "text-generation" },
-    { "summarize", "summarization" },       { "translate", "translation" },
+    const char *title; /* NULL: a command of the group before it */
+    const ses_command *command;
+} grouped[] = {
+#define SES_COMMAND_GROUP(title) { title, NULL },
+#define SES_COMMAND(name) { NULL, &ses_command_##name },
+#include "commands.def"
+#undef SES_COMMAND
+#undef SES_COMMAND_GROUP
+};
+
+const char *ses_command_group_title(size_t i)
+{
+    for (size_t k = 0; k < SES_LEN(grouped); k++)
+        if (grouped[k].title && !i--) return grouped[k].title;
+    return NULL;
+}
+
+const char *ses_command_group_of(const ses_command *c)
+{
+    const char *title = NULL;
+    for (size_t k = 0; k < SES_LEN(grouped); k++) {
+        if (grouped[k].title) title = grouped[k].title;
+        if (grouped[k].command == c) return title;
+    }
+    return c->task ? ses_command_group_title(0) : c->analysis ? "Inspect" : NULL;
+}
+
+/* Words that people type, and the commands they mean. */
+static const struct {
+    const char *word, *name;
+    const char *answer; /* instead of running it: what the word could mean; NULL: it runs */
+} words[] = {
+    { "qa", "question-answering" },
+    { "classify", "text-classification" },
+    { "sentiment", "text-classification" },
+    { "zero-shot", "zero-shot-classification" },
+    { "mask", "fill-mask" },
+    { "generate", "text-generation" },
+    { "summarize", "summarization" },
+    { "translate", "translation" },
+    { "embeddings", "embed" },
+    { "sim", "similarity" },
+    { "train", "finetune" },
+    { "fine-tune", "finetune" },
+    { "list", "models" },
+    { "ls", "models" },
+    { "download", "pull" },
+    { "version", "--version" },
+    { "encode", "embed", "'sesame embed' gives vectors of texts, 'sesame tokenize' their tokens" },
+    { "chat", "text-generation",
+      "'sesame generate' continues a text and 'sesame qa' answers from a text; no bundled model was trained "
+      "for chats" },
 };
 
 const char *ses_command_name_of(const char *word)
 {
-    for (size_t i = 0; i < SES_LEN(aliases); i++)
-        if (!strcmp(aliases[i].alias, word)) return aliases[i].name;
+    for (size_t i = 0; i < SES_LEN(words); i++)
+        if (!words[i].answer && !strcmp(words[i].word, word)) return words[i].name;
     return word;
+}
+
+/* The answer to a word that could mean several commands. NULL: none. */
+static const char *answer_of(const char *word)
+{
+    for (size_t i = 0; i < SES_LEN(words); i++)
+        if (!strcmp(words[i].word, word)) return words[i].answer;
+    return NULL;
 }
 
 ses_command_part ses_command_part_of(const ses_command *c)
@@ -112,20 +169,20 @@ const ses_command *ses_command_require(const char *name, ses_err *e)
     ses_suggestion s = { .word = name };
     for (size_t i = 0; list[i]; i++)
         if (!list[i]->hidden) ses_suggest_offer(&s, list[i]->name, strlen(list[i]->name));
-    for (size_t i = 0; i < SES_LEN(aliases); i++)
-        ses_suggest_offer(&s, aliases[i].alias, strlen(aliases[i].alias));
-    ses_fail(e, SES_EUSAGE, "unknown command '%s'", name);
-    if (!strcmp(name, "version")) s.best = "--version", s.best_len = strlen(s.best);
-    ses_suggest_add(&s, "", e);
+    for (size_t i = 0; i < SES_LEN(words); i++) ses_suggest_offer(&s, words[i].word, strlen(words[i].word));
+    const char *answer = answer_of(name);
+    ses_fail(e, SES_EUSAGE, "unknown command '%s'%s%s", name, answer ? "; " : "", answer ? answer : "");
+    if (!answer) ses_suggest_add(&s, "", e);
     return NULL;
 }
 
 const ses_opt ses_general_opt[] = {
     SES_OPT_CHOICE(ses_general_args, color, "color", "auto", "auto|always|never",
-                   "color the output; auto: on a terminal unless NO_COLOR is set"),
+                   "color the output; auto: on a terminal unless NO_COLOR is set", .group = "general"),
     SES_OPT_FLAG(ses_general_args, quiet, "quiet", "print only errors on stderr, no progress or notices",
-                 .letter = 'q'),
-    SES_OPT_FLAG(ses_general_args, help, "help", "show this help", .letter = 'h'),
+                 .letter = 'q', .group = "general"),
+    SES_OPT_TEXT(ses_general_args, help, "help", "GROUP", "show help; all: with every option", .letter = 'h',
+                 .implicit_value = "", .value_ending = "", .choices = "all"),
 };
 const size_t ses_n_general_opt = SES_LEN(ses_general_opt);
 

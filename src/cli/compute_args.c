@@ -29,9 +29,9 @@ static const ses_opt device_opt[] = {
         "type of weights in inference; bf16: also of the operands of products, in training too; on a "
         "GPU: of activations"),
     SES_OPT_TEXT(ses_compute_args, device, "device", "DEVICE", "cpu, cuda or cuda:N", .def = "cpu",
-                 .env = "SESAME_DEVICE", .completion = "devices"),
+                 .env = "SESAME_DEVICE", .completion = "devices", .common = true),
 };
-const ses_opt_table ses_device_option_table = { device_opt, SES_LEN(device_opt) };
+const ses_opt_table ses_device_option_table = { device_opt, SES_LEN(device_opt), "compute" };
 
 static const ses_opt opt[] = {
     { .table = &ses_device_option_table },

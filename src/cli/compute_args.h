@@ -38,15 +38,16 @@ extern const ses_opt_table ses_device_option_table; /* the same without --json *
     SES_OPT_FLAG(struct_, field, "strict", "fail if the files hold a tensor that the model does not use")
 
 /* For commands that open a model. The field is a `const char *`. */
-#define SES_OPT_ADAPTER(struct_, field)            \
-    SES_OPT_TEXT(struct_, field, "adapter", "DIR", \
-                 "adapter folder (LoRA, IA3, prefix tuning, ...), applied to the model", .is_model = true)
+#define SES_OPT_ADAPTER(struct_, field)                                                                    \
+    SES_OPT_TEXT(struct_, field, "adapter", "DIR",                                                         \
+                 "adapter folder (LoRA, IA3, prefix tuning, ...), applied to the model", .is_model = true, \
+                 .group = "model")
 
 /* The same for commands that can apply several. The field is a `ses_opt_list`. */
-#define SES_OPT_ADAPTERS(struct_, field)                                                                  \
-    SES_OPT_LIST(struct_, field, "adapter", "DIR",                                                        \
-                 "adapter folder (LoRA, IA3, prefix tuning, ...), applied to the model; may be repeated", \
-                 .is_model = true)
+#define SES_OPT_ADAPTERS(struct_, field)                                                                   \
+    SES_OPT_LIST(struct_, field, "adapter", "DIR",                                                         \
+                 "adapter folder (LoRA, IA3, prefix tuning, ...), applied to the model", .is_model = true, \
+                 .group = "model")
 /* The first of them; NULL: none. */
 static inline const char *ses_first_adapter(const ses_opt_list *l) { return l->n ? l->item[0] : NULL; }
 

@@ -56,6 +56,16 @@ static void insert_model_operand(ses_call *c, void *args)
     }
 }
 
+/* The value of a text option of this name; NULL: there is none. */
+static const char *text_value(const ses_opt_group *group, const char *name)
+{
+    const ses_opt *o;
+    for (ses_opt_iter it = ses_opt_begin(group->opt, group->n); (o = ses_opt_next(&it));)
+        if (o->type == SES_OPT_IS_TEXT && !strcmp(o->name, name))
+            return *(const char *const *)(const void *)((const char *)group->args + o->offset);
+    return NULL;
+}
+
 /* Parses the command line, over the options of an earlier call if it continues one. *stored owns strings. */
 static bool parse(const ses_command *cmd, const ses_opt_group *group, size_t n_groups, ses_call *call,
                   ses_json_doc **stored, ses_err *e)
@@ -120,7 +130,8 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general_ar
         if (cmd->has_model_operand) insert_model_operand(&call, args);
     }
     if (ok && general->help) {
-        ses_help_command(cmd, &call.out, stdout);
+        ses_help_choice choice = { general->help, text_value(own_group, "task") };
+        ok = ses_help_command(cmd, &choice, &call.out, stdout, e);
     } else if (ok && call.n_operands < cmd->min_operands) {
         char called[64];
         ok = ses_fail(e, SES_EUSAGE, "missing argument; usage: sesame %s %s",
@@ -161,15 +172,26 @@ static bool dispatch(char **argv, const ses_command **cmd, ses_err *e)
     int n = 0;
     if (!ses_options_parse(group, SES_LEN(group), argv, true, &n, e)) return false;
     ses_term out = ses_term_of(stdout, (ses_color_when)general.color);
+    if (n && !strcmp(ses_command_name_of(argv[0]), "--version")) {
+        argv[0] = (char *)(uintptr_t) "--version";
+        return dispatch(argv, cmd, e);
+    }
     if (top.version) {
         ses_version_print(stdout, top.verbose);
         return true;
     }
-    if (!n && general.help) {
-        ses_help_top(&out, stdout);
+    if (general.help && *general.help && strcmp(general.help, "all") != 0) {
+        ses_help_choice choice = { n ? argv[0] : "", NULL };
+        *cmd = ses_command_require(general.help, e);
+        return *cmd && ses_help_command(*cmd, &choice, &out, stdout, e);
+    }
+    if (!n) {
+        if (general.help)
+            ses_help_top(&out, stdout);
+        else
+            ses_help_start(&out, stdout);
         return true;
     }
-    if (!n) return ses_fail(e, SES_EUSAGE, "no command given");
     if ((*cmd = find_action(argv))) return run_command(*cmd, (*cmd)->name, &general, argv + 2, e);
     *cmd = ses_command_require(argv[0], e);
     return *cmd && run_command(*cmd, ses_command_name_of(argv[0]), &general, argv + 1, e);

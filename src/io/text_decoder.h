@@ -44,6 +44,6 @@ bool ses_text_decode(ses_text_decoder *d, const unsigned char *p, size_t n, bool
                    "encoding of the texts in files and standard input: utf-8, utf-8-replace (invalid bytes " \
                    "become U+FFFD), latin1, latin9, windows-1250, windows-1251, windows-1252, koi8-r, "      \
                    "utf-16, utf-16le or utf-16be",                                                           \
-                   .value = "NAME")
+                   .value = "NAME", .group = "data")
 
 #endif

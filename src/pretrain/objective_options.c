@@ -45,4 +45,4 @@ static const ses_opt opt[] = {
     SES_OPT_FLAG(ses_objective_options, freeze_generator, "generator-frozen",
                  "rtd: do not train the generator, whose weights are in the folder --generator"),
 };
-const ses_opt_table ses_objective_option_table = { opt, SES_LEN(opt) };
+const ses_opt_table ses_objective_option_table = { opt, SES_LEN(opt), "objective" };

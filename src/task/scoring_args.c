@@ -12,7 +12,7 @@ static const ses_opt opt[] = {
                  .was_set = offsetof(ses_scoring_args, temperature_set), .value = "X"),
 };
 
-const ses_opt_table ses_scoring_option_table = { opt, SES_LEN(opt) };
+const ses_opt_table ses_scoring_option_table = { opt, SES_LEN(opt), "texts" };
 
 ses_scorer *ses_scoring_args_new_scorer(const ses_scoring_args *a, const ses_model *m, const ses_tokenizer *t,
                                         const char *dir, ses_scorer_options o, ses_err *e)

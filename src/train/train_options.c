@@ -9,7 +9,7 @@ static const ses_opt opt[] = {
     SES_OPT_INT(ses_train_args, run.steps, "steps", "0", 0, 1e12,
                 "updates, instead of epochs; 0: use epochs"),
     SES_OPT_INT(ses_train_args, run.batch_size, "batch-size", "32", 1, 1 << 20, "sequences per batch",
-                .letter = 'b'),
+                .letter = 'b', .common = true),
     SES_OPT_INT(ses_train_args, run.tokens_per_batch, "tokens-per-batch", "0", 0, 1 << 30,
                 "fill batches to N tokens instead"),
     SES_OPT_INT(ses_train_args, run.accumulate, "accumulate", "1", 1, 1 << 20, "batches per update and lane"),
@@ -27,61 +27,74 @@ static const ses_opt opt[] = {
         "type of gradients sent between ranks; bf16: half the bytes, and results that depend on the "
         "number of ranks"),
     SES_OPT_CHOICE(ses_train_args, optimizer, "optimizer", "adamw",
-                   "adamw|bert_adam|sgd|adafactor|lamb|adagrad|asgd|muon", "optimizer"),
-    SES_OPT_REAL(ses_train_args, run.momentum, "momentum", "0.9", 0, 0.99999, "momentum of sgd"),
+                   "adamw|bert_adam|sgd|adafactor|lamb|adagrad|asgd|muon", "optimizer", .group = "optimizer"),
+    SES_OPT_REAL(ses_train_args, run.momentum, "momentum", "0.9", 0, 0.99999, "momentum of sgd",
+                 .group = "optimizer"),
     SES_OPT_REAL(ses_train_args, run.accumulator, "accumulator", "0", 0, 1e9,
-                 "adagrad: sum of squares before the first step; ELMo: 1"),
+                 "adagrad: sum of squares before the first step; ELMo: 1", .group = "optimizer"),
     SES_OPT_INT(ses_train_args, run.average_trigger, "average-trigger", "5", 0, 1e6,
                 "asgd: average the weights once an evaluation is worse than the best one before the last N "
-                "(AWD-LSTM); 0: from the start"),
+                "(AWD-LSTM); 0: from the start",
+                .group = "optimizer"),
     SES_OPT_REAL(ses_train_args, run.muon_momentum, "muon-momentum", "0.95", 0.001, 0.99999,
-                 "muon: momentum of hidden matrices"),
+                 "muon: momentum of hidden matrices", .group = "optimizer"),
     SES_OPT_REAL(ses_train_args, run.muon_ratio, "muon-ratio", "1", 1e-6, 1e6,
-                 "muon: learning rate of hidden matrices, relative to that of the other parameters"),
+                 "muon: learning rate of hidden matrices, relative to that of the other parameters",
+                 .group = "optimizer"),
     SES_OPT_CHOICE(ses_train_args, muon_scale, "muon-scale", "match_rms_adamw", "match_rms_adamw|original",
-                   "muon: factor of updates: 0.2 sqrt(max(rows, columns)) or sqrt(max(1, outputs / inputs))"),
+                   "muon: factor of updates: 0.2 sqrt(max(rows, columns)) or sqrt(max(1, outputs / inputs))",
+                   .group = "optimizer"),
     SES_OPT_FLAG(ses_train_args, run.muon_whole, "muon-whole",
-                 "muon: orthogonalize fused matrices (queries, keys and values; gate and value) as a whole"),
+                 "muon: orthogonalize fused matrices (queries, keys and values; gate and value) as a whole",
+                 .group = "optimizer"),
     SES_OPT_CHOICE(
         ses_train_args, schedule, "schedule", "linear",
         "constant|linear|cosine|inverse_sqrt|polynomial|slanted|plateau|one_cycle|wsd",
         "learning-rate schedule: constant, linear, cosine, inverse_sqrt, polynomial, slanted, plateau, "
         "one_cycle or wsd",
-        .value = "NAME"),
+        .value = "NAME", .group = "optimizer"),
     SES_OPT_REAL(ses_train_args, run.decay_part, "decay-part", "0.2", 0.001, 1,
-                 "schedule wsd: fraction of the run at its end in which the learning rate falls"),
+                 "schedule wsd: fraction of the run at its end in which the learning rate falls",
+                 .group = "optimizer"),
     SES_OPT_REAL(ses_train_args, run.plateau_decay, "plateau-decay", "0.5", 1e-6, 1,
-                 "schedule plateau: factor of the learning rate"),
+                 "schedule plateau: factor of the learning rate", .group = "optimizer"),
     SES_OPT_INT(ses_train_args, run.plateau_patience, "plateau-patience", "3", 0, 1e9,
-                "schedule plateau: evaluations without improvement that leave the learning rate unchanged"),
+                "schedule plateau: evaluations without improvement that leave the learning rate unchanged",
+                .group = "optimizer"),
     SES_OPT_REAL(ses_train_args, run.weight_decay, "weight-decay", "0.01", 0, 10,
-                 "weight decay, excluding biases and norms"),
+                 "weight decay, excluding biases and norms", .group = "optimizer"),
     SES_OPT_REAL(ses_train_args, run.max_grad_norm, "clip", "1", 0, 1e9,
-                 "maximum gradient norm; 0: no clipping"),
+                 "maximum gradient norm; 0: no clipping", .group = "optimizer"),
     SES_OPT_FLAG(ses_train_args, run.recompute, "recompute",
                  "gradient checkpointing: less memory, identical results"),
     SES_OPT_INT(ses_train_args, run.eval_every, "eval-every", "0", -1, 1e12,
-                "updates between evaluations; 0: at the end of each epoch; -1: only at the end"),
+                "updates between evaluations; 0: at the end of each epoch; -1: only at the end",
+                .group = "logs"),
     SES_OPT_INT(ses_train_args, run.save_every, "save-every", "0", -1, 1e12,
-                "updates between checkpoints; 0: at each evaluation; -1: when stopped and at the end"),
+                "updates between checkpoints; 0: at each evaluation; -1: when stopped and at the end",
+                .group = "logs"),
     SES_OPT_INT(ses_train_args, run.keep_checkpoints, "keep-checkpoints", "1", 1, 1000,
-                "checkpoints kept, in addition to the best if evaluations select one", .alias = "keep"),
-    SES_OPT_INT(ses_train_args, run.seed, "seed", "42", 0, 9e15, "random seed", .letter = 's'),
+                "checkpoints kept, in addition to the best if evaluations select one", .alias = "keep",
+                .group = "logs"),
+    SES_OPT_INT(ses_train_args, run.seed, "seed", "42", 0, 9e15, "random seed", .letter = 's',
+                .common = true),
     SES_OPT_TEXT(
         ses_train_args, run.log, "log", "FILE",
         "JSON lines: loss, learning rate and gradient norm of each update, scores of each evaluation; "
-        "default: OUT/log.jsonl"),
+        "default: OUT/log.jsonl",
+        .group = "logs"),
     SES_OPT_TEXT(ses_train_args, run.tensorboard, "tensorboard", "DIR",
-                 "TensorBoard event files; default: OUT/runs"),
+                 "TensorBoard event files; default: OUT/runs", .group = "logs"),
     SES_OPT_INCLUDE(ses_train_args, energy, ses_energy_options),
     SES_OPT_FLAG(
         ses_train_args, run.resume, "resume",
         "continue from the newest checkpoint in OUT, by default with its options; start anew if OUT is "
         "empty",
-        .of_call = true),
-    SES_OPT_FLAG(ses_train_args, run.overwrite, "overwrite", "replace the contents of OUT", .of_call = true),
+        .of_call = true, .common = true),
+    SES_OPT_FLAG(ses_train_args, run.overwrite, "overwrite", "replace the contents of OUT", .of_call = true,
+                 .common = true),
 };
-const ses_opt_table ses_train_options = { opt, SES_LEN(opt) };
+const ses_opt_table ses_train_options = { opt, SES_LEN(opt), "training" };
 
 #define WEIGHT(name_, field, default_, help_) \
     SES_OPT_REAL(ses_teacher_options, distill.field, name_, default_, 0, 1e6, help_)
@@ -127,7 +140,7 @@ static const ses_opt teacher_opt[] = {
     SES_OPT_INT(ses_teacher_options, distill.teacher_layer, "teacher-layer", "0", 0, 1024,
                 "layer of the teacher whose relations are taught, counted from 1", .zero_word = "last"),
 };
-const ses_opt_table ses_teacher_option_table = { teacher_opt, SES_LEN(teacher_opt) };
+const ses_opt_table ses_teacher_option_table = { teacher_opt, SES_LEN(teacher_opt), "distill" };
 
 bool ses_training_optimizer(const ses_training_options *r, ses_optim_options *o, ses_err *e)
 {

@@ -46,6 +46,6 @@ extern const ses_opt_table ses_pruning_option_table;
                  .was_set = offsetof(struct_, field.has_lr))
 #define SES_OPT_WARMUP(struct_, field, default_)                        \
     SES_OPT_REAL(struct_, field.run.warmup, "warmup", default_, 0, 1e9, \
-                 "warmup updates; below 1: fraction of the run", .letter = 'w')
+                 "warmup updates; below 1: fraction of the run", .letter = 'w', .group = "optimizer")
 
 #endif

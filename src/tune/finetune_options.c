@@ -7,11 +7,11 @@
 
 static const ses_opt data_opt[] = {
     SES_OPT_TEXT(ses_data_options, text, "text", "COLUMN",
-                 "column of the text: a name or a number from 1; default: by common names"),
+                 "column of the text: a name or a number from 1; default: by common names", .common = true),
     SES_OPT_TEXT(ses_data_options, pair, "pair", "COLUMN",
                  "column of a second text; choose: common beginning of the choices; rewrite: target text"),
     SES_OPT_TEXT(ses_data_options, label, "label", "COLUMN",
-                 "column of the label or number; default: by common names"),
+                 "column of the label or number; default: by common names", .common = true),
     SES_OPT_TEXT(ses_data_options, choices, "choices", "COLUMN|COLUMN...",
                  "columns of the choices; embed: of negative texts"),
     SES_OPT_TEXT(ses_data_options, labels, "labels", "A|B...",
@@ -39,13 +39,13 @@ static const ses_opt data_opt[] = {
         "or ,"),
     SES_OPT_ENCODING(ses_data_options, encoding),
 };
-const ses_opt_table ses_data_option_table = { data_opt, SES_LEN(data_opt) };
+const ses_opt_table ses_data_option_table = { data_opt, SES_LEN(data_opt), "data" };
 
 /* ---- tasks ---- */
 
 static const ses_opt task_opt[] = {
     SES_OPT_INT(ses_finetune_task_options, max_length, "max-length", "0", 0, 1 << 20,
-                "maximum sequence length in tokens; 0: the model's"),
+                "maximum sequence length in tokens; 0: the model's", .common = true),
     SES_OPT_INT(ses_finetune_task_options, stride, "stride", "128", 0, 1 << 20,
                 "answer: tokens shared by neighboring windows of a passage"),
     SES_OPT_INT(ses_finetune_task_options, max_answer, "max-answer", "30", 1, 1 << 16,
@@ -82,7 +82,8 @@ static const ses_opt task_opt[] = {
         "embed: evaluation data, pairs with scores or triplets; auto: triplets for the triplet loss"),
     SES_OPT_TEXT(
         ses_finetune_task_options, metrics, "metrics", "A|B...",
-        "instead of the task's defaults: accuracy, f1, matthews, entity_iobes, rouge, bleu, exact, ..."),
+        "instead of the task's defaults: accuracy, f1, matthews, entity_iobes, rouge, bleu, exact, ...",
+        .group = "scores"),
     SES_OPT_FLAG(ses_finetune_task_options, all_pieces, "all-pieces",
                  "tag: label every piece of a word, not only the first"),
     SES_OPT_FLAG(ses_finetune_task_options, crf, "crf",
@@ -100,20 +101,21 @@ static const ses_opt task_opt[] = {
     SES_OPT_REAL(ses_finetune_task_options, lm_loss, "lm-loss", "0.5", 0, 1e3,
                  "with --inputs gpt1: weight of the language modeling loss in training"),
 };
-const ses_opt_table ses_task_option_table = { task_opt, SES_LEN(task_opt) };
+const ses_opt_table ses_task_option_table = { task_opt, SES_LEN(task_opt), "task" };
 
 /* ---- transfer learning ---- */
 
 static const ses_opt transfer_opt[] = {
     SES_OPT_CHOICE(
         ses_transfer_options, adapter, "adapter", "auto", SES_ADAPTER_KINDS,
-        "train a small set of parameters and the head, freeze the model; lora: low-rank matrices, ia3: "
+        "train a small set of parameters and the head, freeze the model. lora: low-rank matrices, ia3: "
         "factors of keys, values and activations, bitfit: the biases, prompt: vectors of virtual tokens, "
         "ptuning: the same, computed by an MLP, prefix: keys and values of virtual tokens in each layer "
         "(P-tuning v2), bottleneck: small layers after the layers of the model. If MODEL is an adapter, it "
         "is "
         "trained further. none: train all weights, of an adapter with its base model. auto: the kind of "
-        "the adapter MODEL, else none"),
+        "the adapter MODEL, else none",
+        .common = true),
     SES_OPT_INT(ses_transfer_options, lora_rank, "lora-rank", "8", 1, 1 << 16, "LoRA rank"),
     SES_OPT_REAL(ses_transfer_options, lora_alpha, "lora-alpha", "16", 0, 1e6, "LoRA scaling: alpha/rank"),
     SES_OPT_REAL(ses_transfer_options, lora_dropout, "lora-dropout", "0", 0, 0.99, "dropout on LoRA inputs"),
@@ -132,33 +134,38 @@ static const ses_opt transfer_opt[] = {
                    "bottleneck: seq: after the feed-forward block (Pfeiffer), double: also after attention "
                    "(Houlsby), parallel: beside the feed-forward block"),
     SES_OPT_REAL(ses_transfer_options, layer_decay, "layer-decay", "1", 0.01, 1,
-                 "learning-rate ratio between adjacent layers; ULMFiT: 0.385"),
+                 "learning-rate ratio between adjacent layers; ULMFiT: 0.385", .group = "layers"),
     SES_OPT_TEXT(ses_transfer_options, freeze, "freeze", "N|all",
-                 "freeze embeddings and the N-1 lowest layers; all: train only the head"),
+                 "freeze embeddings and the N-1 lowest layers; all: train only the head", .group = "layers"),
     SES_OPT_FLAG(ses_transfer_options, unfreeze, "unfreeze",
-                 "train only the head first, unfreeze one more layer each epoch, from the top"),
+                 "train only the head first, unfreeze one more layer each epoch, from the top",
+                 .group = "layers"),
     SES_OPT_CHOICE(
         ses_transfer_options, head, "head", "default", "default|linear|mlp1|mlp2|bilstm|bigru",
         "classify, tag, answer: the model's own head; a linear layer; one or two hidden layers before it; "
-        "bidirectional recurrent layers on a frozen encoder"),
+        "bidirectional recurrent layers on a frozen encoder",
+        .group = "layers"),
     SES_OPT_TEXT(ses_transfer_options, head_sizes, "head-sizes", "N,...",
-                 "widths of the head's hidden layers, recurrent: per direction; default: 256"),
+                 "widths of the head's hidden layers, recurrent: per direction; default: 256",
+                 .group = "layers"),
     SES_OPT_FLAG(ses_transfer_options, mix_layers, "mix-layers",
-                 "feed the head a learned weighted sum of all layers (ELMo)"),
+                 "feed the head a learned weighted sum of all layers (ELMo)", .group = "layers"),
     SES_OPT_TEXT(
         ses_transfer_options, layers, "layers", "N,...",
         "feed the head these layers, as 9-12 or -4,-1: 0 is the embeddings, -1 the last; default: the "
-        "last"),
+        "last",
+        .group = "layers"),
     SES_OPT_CHOICE(ses_transfer_options, combine, "combine", "mean", "mean|sum|concat|mix",
-                   "combination of several --layers; concat needs --head; mix: a learned weighted sum"),
+                   "combination of several --layers; concat needs --head; mix: a learned weighted sum",
+                   .group = "layers"),
     SES_OPT_REAL(ses_transfer_options, dropout, "dropout", "-1", -1, 0.99,
-                 "hidden dropout; negative: from config.json"),
+                 "hidden dropout; negative: from config.json", .group = "layers"),
     SES_OPT_REAL(ses_transfer_options, attention_dropout, "attention-dropout", "-1", -1, 0.99,
-                 "attention dropout; negative: from config.json"),
+                 "attention dropout; negative: from config.json", .group = "layers"),
     SES_OPT_REAL(ses_transfer_options, classifier_dropout, "classifier-dropout", "-1", -1, 0.99,
-                 "dropout before the head; negative: from config.json"),
+                 "dropout before the head; negative: from config.json", .group = "layers"),
 };
-const ses_opt_table ses_transfer_option_table = { transfer_opt, SES_LEN(transfer_opt) };
+const ses_opt_table ses_transfer_option_table = { transfer_opt, SES_LEN(transfer_opt), "adapter" };
 
 /* ---- confidence intervals ---- */
 
@@ -168,4 +175,4 @@ static const ses_opt bootstrap_opt[] = {
     SES_OPT_REAL(ses_bootstrap_args, confidence, "confidence", "95", 1, 99.99,
                  "confidence level of the intervals", .value = "PERCENT"),
 };
-const ses_opt_table ses_bootstrap_option_table = { bootstrap_opt, SES_LEN(bootstrap_opt) };
+const ses_opt_table ses_bootstrap_option_table = { bootstrap_opt, SES_LEN(bootstrap_opt), "scores" };

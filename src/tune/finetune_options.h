@@ -29,9 +29,10 @@ extern const ses_opt_table ses_bootstrap_option_table;
     SES_OPT_TEXT(                                                                                         \
         struct_, field.patterns, "patterns", "FILE",                                                      \
         "classify: JSON file of cloze patterns and a word for each label; a masked LM predicts the "      \
-        "words"),                                                                                         \
+        "words",                                                                                          \
+        .group = "method"),                                                                               \
         SES_OPT_INT(struct_, field.pattern, "pattern", "1", 1, 64, "number of the pattern in --patterns", \
-                    .value = "N")
+                    .value = "N", .group = "method")
 extern const ses_opt_table ses_exit_option_table; /* exit_training.c: for a ses_exit_options */
 
 /* field: a const char *. */

@@ -20,7 +20,7 @@ static const ses_opt opt[] = {
     SES_OPT_FLAG(ses_probe_tree_args, skip_invalid, "skip-invalid",
                  "skip invalid sentences of CoNLL-U instead of failing"),
 };
-const ses_opt_table ses_probe_tree_options = { opt, SES_LEN(opt) };
+const ses_opt_table ses_probe_tree_options = { opt, SES_LEN(opt), "tree" };
 
 enum { TRAIN, DEV, TEST, N_SETS };
 enum { SPOOL_BYTES = 1 << 30, MIN_DRAWN = 5, MAX_DRAWN = 12 };

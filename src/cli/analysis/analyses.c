@@ -9,12 +9,13 @@ static const ses_opt opt[] = {
     SES_OPT_TEXT(ses_analysis_args, layers, "layers", "LIST",
                  "layers, such as 0-6,12 or last; 0: the embeddings, -1: the last layer"),
     SES_OPT_INT(ses_analysis_args, seed, "seed", "42", 0, 9e15, "seed of everything random"),
-    SES_OPT_TEXT(ses_analysis_args, html, "html", "FILE", "write a page that needs no other file"),
-    SES_OPT_TEXT(ses_analysis_args, svg, "svg", "FILE", "write the pictures"),
+    SES_OPT_TEXT(ses_analysis_args, html, "html", "FILE", "write a page that needs no other file",
+                 .group = "pages"),
+    SES_OPT_TEXT(ses_analysis_args, svg, "svg", "FILE", "write the pictures", .group = "pages"),
     SES_OPT_TEXT(ses_analysis_args, json, "json", "FILE",
                  "write JSON to standard output instead of the drawing, or to FILE (*.json)", .letter = 'j',
                  .implicit_value = "-", .value_ending = ".json"),
-    SES_OPT_FLAG(ses_analysis_args, overwrite, "overwrite", "replace existing files"),
+    SES_OPT_FLAG(ses_analysis_args, overwrite, "overwrite", "replace existing files", .group = "pages"),
     SES_OPT_INCLUDE(ses_analysis_args, compute, ses_device_option_table),
 };
 

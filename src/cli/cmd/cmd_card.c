@@ -23,8 +23,8 @@ typedef struct args {
 static const ses_opt opt[] = {
     SES_OPT_FLAG(args, check, "check", "check README.md of the folder instead: missing and invalid fields"),
     SES_OPT_TEXT(args, license, "license", "NAME", "license: apache-2.0, mit, other"),
-    SES_OPT_LIST(args, languages, "language", "CODE", "language of the texts, ISO 639: en; may be repeated"),
-    SES_OPT_LIST(args, datasets, "dataset", "NAME", "training data; may be repeated"),
+    SES_OPT_LIST(args, languages, "language", "CODE", "language of the texts, ISO 639: en"),
+    SES_OPT_LIST(args, datasets, "dataset", "NAME", "training data"),
     SES_OPT_TEXT(args, title, "title", "TEXT", "title; default: the name of the folder"),
     SES_OPT_TEXT(args, output, "output", "FILE",
                  "write this file, '-': standard output; default: README.md in the folder", .letter = 'o'),

@@ -7,15 +7,19 @@ static const ses_opt opt[] = {
                 "N runs in subfolders of OUT, with seeds from --seed; reports mean and deviation of scores"),
     SES_OPT_LIST(ses_finetune_args, grid, "grid", "NAME=VALUE,VALUE...",
                  "one run per value of an option; several: every combination. With --search also a range of "
-                 "numbers, NAME=LOW..HIGH or, for equal ratios, NAME=LOW..HIGH:log"),
+                 "numbers, NAME=LOW..HIGH or, for equal ratios, NAME=LOW..HIGH:log",
+                 .group = "search"),
     SES_OPT_CHOICE(
         ses_finetune_args, search, "search", "grid", "grid|random|halving",
         "grid: every combination of --grid; random: --trials points drawn by --seed; halving: the same, "
         "but "
         "all runs get a part of their length and only the best 1/eta of them eta times as much, up to the "
-        "whole"),
-    SES_OPT_INT(ses_finetune_args, trials, "trials", "9", 1, 10000, "runs of --search random and halving"),
-    SES_OPT_INT(ses_finetune_args, eta, "eta", "3", 2, 100, "--search halving: one of ETA runs continues"),
+        "whole",
+        .group = "search"),
+    SES_OPT_INT(ses_finetune_args, trials, "trials", "9", 1, 10000, "runs of --search random and halving",
+                .group = "search"),
+    SES_OPT_INT(ses_finetune_args, eta, "eta", "3", 2, 100, "--search halving: one of ETA runs continues",
+                .group = "search"),
     SES_OPT_INCLUDE(ses_finetune_args, stages, ses_stage_option_table),
     SES_OPT_INCLUDE(ses_finetune_args, ranks, ses_rank_options),
     SES_OPT_INCLUDE(ses_finetune_args, compute, ses_compute_options),

@@ -48,10 +48,10 @@ typedef struct args {
 } args;
 
 #define WAS_SET(struct_, field_) .was_set = offsetof(struct_##_args, field_##_set)
-#define INT(name_, struct_, field_, def_, min_, max_, help_) \
-    SES_OPT_INT(struct_##_args, field_, name_, def_, min_, max_, help_, WAS_SET(struct_, field_))
-#define REAL(name_, struct_, field_, def_, min_, max_, help_) \
-    SES_OPT_REAL(struct_##_args, field_, name_, def_, min_, max_, help_, WAS_SET(struct_, field_))
+#define INT(name_, struct_, field_, def_, min_, max_, ...) \
+    SES_OPT_INT(struct_##_args, field_, name_, def_, min_, max_, __VA_ARGS__, WAS_SET(struct_, field_))
+#define REAL(name_, struct_, field_, def_, min_, max_, ...) \
+    SES_OPT_REAL(struct_##_args, field_, name_, def_, min_, max_, __VA_ARGS__, WAS_SET(struct_, field_))
 #define CHOICE(name_, struct_, field_, def_, choices_, help_) \
     SES_OPT_CHOICE(struct_##_args, field_, name_, def_, choices_, help_, WAS_SET(struct_, field_))
 
@@ -69,7 +69,7 @@ static const ses_opt model_opt[] = {
 };
 
 static const ses_opt lda_opt[] = {
-    INT("passes", lda, passes, "5", 1, 1e6, "LDA: passes over the texts"),
+    INT("passes", lda, passes, "5", 1, 1e6, "LDA: passes over the texts", .common = true),
     CHOICE("update", lda, update, "online", "online|batch", "LDA: update after each chunk or each pass"),
     INT("chunk", lda, chunk, "2000", 1, 1e9, "LDA: texts of an online update"),
     REAL("decay", lda, decay, "0.5", 0, 1,
@@ -95,8 +95,8 @@ static const ses_opt lsa_opt[] = {
 };
 
 static const ses_opt_table model_table = { model_opt, SES_LEN(model_opt) },
-                           lda_table = { lda_opt, SES_LEN(lda_opt) },
-                           lsa_table = { lsa_opt, SES_LEN(lsa_opt) };
+                           lda_table = { lda_opt, SES_LEN(lda_opt), "lda" },
+                           lsa_table = { lsa_opt, SES_LEN(lsa_opt), "lsa" };
 
 static const ses_opt opt[] = {
     SES_OPT_CHOICE(args, method, "method", "lda", "lda|lsa",

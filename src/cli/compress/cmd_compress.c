@@ -5,15 +5,16 @@
 static const ses_opt opt[] = {
     SES_OPT_TASK(ses_compress_args, tune.data, false),
     SES_OPT_TEXT(ses_compress_args, train, "data", "FILE",
-                 "labeled examples for methods that train; default: only methods that need none are tried"),
+                 "labeled examples for methods that train. Default: only methods that need none are tried"),
     SES_OPT_TEXT(
         ses_compress_args, eval, "eval", "FILE",
-        "labeled examples for scores and times; default: a random tenth of --data, at most about 2000, "
+        "labeled examples for scores and times. Default: a random tenth of --data, at most about 2000, "
         "which no training sees"),
-    SES_OPT_TEXT(ses_compress_args, output, "output", "DIR",
-                 "folder of the chosen model (DIR/model), compress.json, compress.svg, compress.html and the "
-                 "candidates; default: the model's name with -compressed",
-                 .letter = 'o'),
+    SES_OPT_TEXT(
+        ses_compress_args, output, "output", "DIR",
+        "folder of the chosen model (DIR/model), the report and the candidates: compress.json, .svg, .html. "
+        "Default: the model's name with -compressed",
+        .letter = 'o'),
     SES_OPT_REAL(
         ses_compress_args, max_drop, "max-drop", "1", 0, 100,
         "loss that the chosen model may have, in points of 100 of the task's main score (perplexity, "
@@ -31,29 +32,30 @@ static const ses_opt opt[] = {
     SES_OPT_EPOCHS(ses_compress_args, epochs, "training: passes over --data"),
     SES_OPT_LR(ses_compress_args, lr, "training: peak learning rate"),
     SES_OPT_INT(ses_compress_args, batch_size, "batch-size", "32", 1, 1 << 20, "training: examples per batch",
-                .letter = 'b'),
+                .letter = 'b', .group = "training"),
     SES_OPT_INT(ses_compress_args, train_size, "train-size", "0", 0, 1e12,
-                "training: N random examples of --data; 0: all"),
+                "training: N random examples of --data; 0: all", .group = "training"),
     SES_OPT_INT(ses_compress_args, seed, "seed", "42", 0, 9e15,
                 "random seed of training, of the intervals and of the timed texts", .letter = 's'),
-    SES_OPT_INT(ses_compress_args, texts, "texts", "32", 1, 100000, "random texts of --eval that are timed"),
+    SES_OPT_INT(ses_compress_args, texts, "texts", "32", 1, 100000, "random texts of --eval that are timed",
+                .group = "runs"),
     SES_OPT_INT(ses_compress_args, rounds, "rounds", "5", 1, 1000,
-                "times that original and candidate alternate over the texts"),
+                "times that original and candidate alternate over the texts", .group = "runs"),
     SES_OPT_JOBS(
         ses_compress_args, jobs, 64,
         "models made at the same time, in processes that share the cores; they are measured one after "
         "the other"),
     SES_OPT_FLAG(ses_compress_args, make_only, "make-only",
-                 "make the models and stop; --resume measures them, also on another machine",
-                 .of_call = true),
+                 "make the models and stop; --resume measures them, also on another machine", .of_call = true,
+                 .group = "runs"),
     SES_OPT_FLAG(ses_compress_args, resume, "resume",
                  "keep the finished candidates in DIR; methods may be added", .of_call = true),
     SES_OPT_FLAG(ses_compress_args, overwrite, "overwrite", "replace the compression in DIR",
                  .of_call = true),
     SES_OPT_INT(ses_compress_args, tune.bootstrap.resamples, "bootstrap", "1000", 0, 1e6,
-                "resamples for confidence intervals of scores; 0: no intervals"),
+                "resamples for confidence intervals of scores; 0: no intervals", .group = "runs"),
     SES_OPT_REAL(ses_compress_args, tune.bootstrap.confidence, "confidence", "95", 1, 99.99,
-                 "confidence level of the intervals", .value = "PERCENT"),
+                 "confidence level of the intervals", .value = "PERCENT", .group = "runs"),
     SES_OPT_INCLUDE(ses_compress_args, tune, ses_predictor_option_table),
     SES_OPT_INCLUDE(ses_compress_args, tune.compute, ses_compute_options),
 };

@@ -17,11 +17,11 @@ static const ses_opt opt[] = {
         ses_row_args, prefix, "result-prefix", "TEXT",
         "with --keep: begin the names of result columns with TEXT; default: none, or 'predicted_' if "
         "the input has a column of this name"),
-    SES_OPT_TEXT(ses_row_args, to, "to", "FILE", "write results to FILE atomically"),
+    SES_OPT_TEXT(ses_row_args, to, "to", "FILE", "write results to FILE atomically", .common = true),
     SES_OPT_FLAG(ses_row_args, overwrite, "overwrite", "replace an existing --to file"),
     SES_OPT_SHARD(ses_row_args, shard),
 };
-const ses_opt_table ses_row_options = { opt, SES_LEN(opt) };
+const ses_opt_table ses_row_options = { opt, SES_LEN(opt), "output" };
 
 static const char default_prefix[] = "predicted_";
 

@@ -40,7 +40,7 @@ static const ses_opt opt[] = {
     SES_OPT_LIST(ses_stage_args, first_set, "first-set", "NAME=VALUE",
                  "another option of the intermediate task, e.g. epochs=1, lr=3e-5 or label=gold_label"),
 };
-const ses_opt_table ses_stage_option_table = { opt, SES_LEN(opt) };
+const ses_opt_table ses_stage_option_table = { opt, SES_LEN(opt), "stages" };
 
 /* ---- options of a stage ---- */
 

@@ -19,7 +19,7 @@ static const ses_opt lama_opt[] = {
     SES_OPT_TEXT(ses_lama_args, relations, "relations", "FILE",
                  "lama: JSON lines with relation and template, which become the texts of its facts"),
 };
-const ses_opt_table ses_lama_option_table = { lama_opt, SES_LEN(lama_opt) };
+const ses_opt_table ses_lama_option_table = { lama_opt, SES_LEN(lama_opt), "lama" };
 
 static bool feed_files(const ses_direct_eval_call *d, ses_lama_facts *facts, ses_lama *l, ses_err *e)
 {

@@ -32,7 +32,7 @@ static const ses_opt opt[] = {
                 "task files: tokens of a forward pass; auto: 4096; results do not depend on it", .value = "N",
                 .zero_word = "auto"),
 };
-const ses_opt_table ses_likelihood_option_table = { opt, SES_LEN(opt) };
+const ses_opt_table ses_likelihood_option_table = { opt, SES_LEN(opt), "texts" };
 
 /* ---- which evaluation ---- */
 

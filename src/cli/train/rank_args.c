@@ -24,7 +24,7 @@ static const ses_opt opt[] = {
                  "a rank that is silent for so long is lost: the others end", .value = "SECONDS",
                  .of_call = true),
 };
-const ses_opt_table ses_rank_options = { opt, SES_LEN(opt) };
+const ses_opt_table ses_rank_options = { opt, SES_LEN(opt), "ranks" };
 
 ses_comm *ses_rank_args_join(const ses_rank_args *a, ses_err *e)
 {

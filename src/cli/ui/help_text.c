@@ -1,19 +1,21 @@
-/* Prints the help of the program and of a command. */
+/* Prints the first page and the list of all commands; rows of help. */
 #include "cli/command.h"
+#include "help_row.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WIDTH = 100, SECOND_COLUMN = 26 };
+int ses_help_width(const ses_term *t)
+{
+    enum { MAX = 100 };
+    return t->width < MAX ? t->width : MAX;
+}
 
-static int text_width(const ses_term *t) { return t->width < MAX_WIDTH ? t->width : MAX_WIDTH; }
-
-static void put_heading(const ses_term *t, FILE *out, const char *title)
+void ses_help_heading(const ses_term *t, FILE *out, const char *title)
 {
     fprintf(out, "\n%s%s:%s\n", ses_style_on(t, SES_BOLD), title, ses_style_on(t, SES_PLAIN));
 }
 
-static void put_row(const ses_term *t, FILE *out, const char *left, int left_width, const char *right)
+void ses_help_row(const ses_term *t, FILE *out, const char *left, int left_width, const char *right)
 {
     int n = (int)strlen(left);
     fprintf(out, "  %s%s%s", ses_style_on(t, SES_BOLD), left, ses_style_on(t, SES_PLAIN));
@@ -21,16 +23,17 @@ static void put_row(const ses_term *t, FILE *out, const char *left, int left_wid
         fprintf(out, "\n%*s", left_width, "");
     else
         fprintf(out, "%*s", left_width - n - 2, "");
-    ses_put_wrapped(out, right, left_width, left_width, text_width(t));
+    ses_put_wrapped(out, right, left_width, left_width, ses_help_width(t));
 }
 
-static void put_option(const ses_opt *o, const ses_term *t, FILE *out)
+void ses_help_option(const ses_opt *o, bool brief, const ses_term *t, FILE *out)
 {
-    char left[128], right[512], letter[8] = "    ";
+    char left[128], right[1024], letter[8] = "    ";
     if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
-    const char *value = ses_opt_value_name(o);
+    const char *value = ses_opt_value_name(o), *sentence = brief ? strstr(o->help, ". ") : NULL;
     snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, *value ? " " : "", value);
-    int n = snprintf(right, sizeof right, "%s", o->help);
+    int n = snprintf(right, sizeof right, "%.*s", sentence ? (int)(sentence - o->help) : (int)strlen(o->help),
+                     o->help);
     const char *mark = o->def && !strcmp(o->def, " ") ? "\"" : ""; /* makes a space visible */
     if (o->def)
         n += snprintf(right + n, sizeof right - (size_t)n, " (default %s%s%s%s%s)", mark, o->def, mark,
@@ -38,82 +41,82 @@ static void put_option(const ses_opt *o, const ses_term *t, FILE *out)
     else if (o->env)
         n += snprintf(right + n, sizeof right - (size_t)n, " (or %s)", o->env);
     if (o->required) n += snprintf(right + n, sizeof right - (size_t)n, " (required)");
-    if (o->type == SES_OPT_IS_LIST) snprintf(right + n, sizeof right - (size_t)n, " (may be repeated)");
-    put_row(t, out, left, SECOND_COLUMN, right);
+    if (o->type == SES_OPT_IS_LIST && !o->items)
+        snprintf(right + n, sizeof right - (size_t)n, " (may be repeated)");
+    ses_help_row(t, out, left, SES_HELP_COLUMN, right);
 }
 
-/* Actions of a command: "vectors-train" is the action train of vectors. */
-static void put_actions(const ses_command *c, const ses_term *t, FILE *out)
-{
-    size_t n = strlen(c->name);
-    bool any = false;
-    for (const ses_command *const *a = ses_commands(); *a; a++) {
-        if (!(*a)->is_action || strncmp((*a)->name, c->name, n) != 0 || (*a)->name[n] != '-') continue;
-        if (!any) put_heading(t, out, "Actions");
-        any = true;
-        put_row(t, out, (*a)->name + n + 1, SECOND_COLUMN, (*a)->summary);
-    }
-}
+/* ---- all commands ---- */
 
-const char *ses_command_called_name(const ses_command *c, char *buf, size_t size)
+static bool is_listed(const ses_command *c, const char *group, bool pipelines)
 {
-    snprintf(buf, size, "%s", c->name);
-    char *dash = c->is_action ? strchr(buf, '-') : NULL;
-    if (dash) *dash = ' ';
-    return buf;
-}
-
-void ses_help_command(const ses_command *c, const ses_term *t, FILE *out)
-{
-    char name[64];
-    const char *usage = ses_command_usage(c);
-    fprintf(out, "Usage: sesame %s [OPTION...]%s%s\n\n", ses_command_called_name(c, name, sizeof name),
-            *usage ? " " : "", usage);
-    ses_put_wrapped(out, ses_command_description(c), 0, 0, text_width(t));
-    if (c->task) {
-        putc('\n', out);
-        ses_put_wrapped(out, ses_pipeline_description, 0, 0, text_width(t));
-        putc('\n', out);
-        ses_put_wrapped(out, ses_command_model_note(c), 0, 0, text_width(t));
-    }
-    if (c->analysis) {
-        putc('\n', out);
-        ses_put_wrapped(out, ses_analysis_description, 0, 0, text_width(t));
-    }
-    put_actions(c, t, out);
-    const ses_usage_example *examples = ses_command_examples(c);
-    if (examples) {
-        put_heading(t, out, "Examples");
-        for (const ses_usage_example *x = examples; x->line; x++) {
-            fprintf(out, "  %s\n      ", x->line);
-            ses_put_wrapped(out, x->what, 6, 6, text_width(t));
-        }
-    }
-    put_heading(t, out, "Options");
-    const ses_opt *o;
-    for (ses_opt_iter it = ses_command_options(c); (o = ses_opt_next(&it));) put_option(o, t, out);
-    for (size_t i = 0; i < ses_n_general_opt; i++) put_option(&ses_general_opt[i], t, out);
+    const char *own = ses_command_group_of(c);
+    return !c->hidden && !c->is_action && own && !strcmp(own, group) && !c->task == !pipelines;
 }
 
 void ses_help_top(const ses_term *t, FILE *out)
 {
     fprintf(out, "Sesame: BERT and friends in C.\n\nUsage: sesame COMMAND [OPTION...] [ARGUMENT...]\n");
-    put_heading(t, out, "Commands");
     int left = 0;
+    const char *group;
     for (const ses_command *const *c = ses_commands(); *c; c++)
         if (!(*c)->hidden && !(*c)->is_action && (int)strlen((*c)->name) > left)
             left = (int)strlen((*c)->name);
-    for (const ses_command *const *c = ses_commands(); *c; c++)
-        if (!(*c)->hidden && !(*c)->is_action && !(*c)->task && !(*c)->analysis)
-            put_row(t, out, (*c)->name, left + 5, (*c)->summary);
-    put_heading(t, out, "Pipelines");
-    for (const ses_command *const *c = ses_commands(); *c; c++)
-        if (!(*c)->hidden && (*c)->task) put_row(t, out, (*c)->name, left + 5, (*c)->summary);
-    put_heading(t, out, "Analyses");
-    for (const ses_command *const *c = ses_commands(); *c; c++)
-        if (!(*c)->hidden && (*c)->analysis) put_row(t, out, (*c)->name, left + 5, (*c)->summary);
-    put_heading(t, out, "Options");
-    for (size_t i = 0; i < ses_n_top_opt; i++) put_option(&ses_top_opt[i], t, out);
-    for (size_t i = 0; i < ses_n_general_opt; i++) put_option(&ses_general_opt[i], t, out);
+    for (size_t g = 0; (group = ses_command_group_title(g)); g++) {
+        ses_help_heading(t, out, group);
+        for (int pipelines = 1; pipelines >= 0; pipelines--)
+            for (const ses_command *const *c = ses_commands(); *c; c++)
+                if (is_listed(*c, group, pipelines))
+                    ses_help_row(t, out, (*c)->name, left + 5, (*c)->summary);
+    }
+    ses_help_heading(t, out, "Options");
+    for (size_t i = 0; i < ses_n_top_opt; i++) ses_help_option(&ses_top_opt[i], false, t, out);
+    for (size_t i = 0; i < ses_n_general_opt; i++) ses_help_option(&ses_general_opt[i], false, t, out);
     fprintf(out, "\nRun 'sesame help COMMAND' for the options and examples of a command.\n");
+}
+
+/* ---- the first page ---- */
+
+typedef struct start_line {
+    const char *line, *what;
+} start_line;
+
+static void put_lines(const ses_term *t, FILE *out, const char *title, int left, const start_line *l)
+{
+    ses_help_heading(t, out, title);
+    for (; l->line; l++) ses_help_row(t, out, l->line, left, l->what);
+}
+
+void ses_help_start(const ses_term *t, FILE *out)
+{
+    static const start_line tasks[] = {
+        { "sesame sentiment 'A warm and funny film.'", "positive or negative" },
+        { "sesame zero-shot -c sports,money 'The striker scored.'", "labels of your own" },
+        { "sesame ner 'Ada Lovelace lived in London.'", "names in a text" },
+        { "sesame qa 'Who won?' 'The match was won by Ann.'", "answer from a text" },
+        { "sesame fill-mask 'Tea is a [MASK] drink.'", "missing words" },
+        { "sesame similarity 'a cat' 'a kitten'", "closeness of meaning" },
+        { "sesame search 'small animals' -f texts.txt", "search by meaning" },
+        { "sesame prefer 'It is cold.' 'It are cold.'", "the likelier text" },
+        { "sesame embed -f texts.txt --to vectors.npy", "vectors of texts" },
+        { "sesame generate 'Once upon a time'", "continue a text" },
+        { 0 },
+    };
+    static const start_line commands[] = {
+        { "sesame models", "list models" },
+        { "sesame pull ORG/NAME", "download one" },
+        { "sesame finetune -T classify -m sesame-small --train a.csv -o b", "train" },
+        { "sesame predict b new.csv", "label new rows" },
+        { "sesame serve", "server and page" },
+        { 0 },
+    };
+    static const start_line next[] = {
+        { "sesame --help", "all commands; sesame COMMAND --help: its options" },
+        { "docs/FIRST_HOUR.md", "from your own CSV to a classifier, search, a server" },
+        { 0 },
+    };
+    fputs("Sesame: BERT and friends in C.\n", out);
+    put_lines(t, out, "Ten tasks, with the bundled models", 57, tasks);
+    put_lines(t, out, "Five commands", 65, commands);
+    put_lines(t, out, "Next steps", 22, next);
 }

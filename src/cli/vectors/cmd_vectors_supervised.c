@@ -28,13 +28,13 @@ typedef struct args {
     bool epoch_set, lr_set, dim_set, ngrams_set, minn_set, maxn_set, bucket_set, neg_set;
 } args;
 
-#define NUMBER(option, field, default_, low, high, text) \
-    SES_OPT_INT(args, field, option, default_, low, high, text)
+#define NUMBER(option, field, default_, low, high, ...) \
+    SES_OPT_INT(args, field, option, default_, low, high, __VA_ARGS__)
 /* A number with a flag for "was given": autotune keeps such settings, others may have no effect. */
-#define TUNED(option, field, default_, low, high, text) \
-    SES_OPT_INT(args, field, option, default_, low, high, text, .was_set = offsetof(args, field##_set))
-#define TEXT(option, field, default_, what, text) \
-    SES_OPT_TEXT(args, field, option, what, text, .def = default_)
+#define TUNED(option, field, default_, low, high, ...) \
+    SES_OPT_INT(args, field, option, default_, low, high, __VA_ARGS__, .was_set = offsetof(args, field##_set))
+#define TEXT(option, field, default_, what, ...) \
+    SES_OPT_TEXT(args, field, option, what, __VA_ARGS__, .def = default_)
 
 static const ses_opt opt[] = {
     SES_OPT_OUTPUT_FILE(args, output, "model to write, by custom MODEL.bin"),
@@ -61,14 +61,16 @@ static const ses_opt opt[] = {
     TEXT("autotune-validation", tune.valid, NULL, "FILE",
          "search for settings by the score on these texts; given settings are kept"),
     NUMBER("autotune-duration", tune.seconds, "0", 0, 1 << 30,
-           "seconds to search; default: 300, or no limit with trials"),
+           "seconds to search; default: 300, or no limit with trials", .group = "autotune"),
     NUMBER("autotune-trials", tune.trials, "0", 0, 1 << 30,
-           "trials of the search; the result then depends on the seed only"),
+           "trials of the search; the result then depends on the seed only", .group = "autotune"),
     SES_OPT_TEXT(args, tune.metric, "autotune-metric", "METRIC",
                  "f1, f1:LABEL, precisionAtRecall:PERCENT[:LABEL] or recallAtPrecision:PERCENT[:LABEL]",
-                 .def = "f1", .was_set = offsetof(args, tune.metric_set)),
-    TEXT("autotune-modelsize", tune.size, NULL, "SIZE", "quantize to files of at most this size, such as 2M"),
-    TUNED("autotune-predictions", tune.predictions, "1", 1, 1 << 20, "labels per text for the score"),
+                 .def = "f1", .was_set = offsetof(args, tune.metric_set), .group = "autotune"),
+    TEXT("autotune-modelsize", tune.size, NULL, "SIZE", "quantize to files of at most this size, such as 2M",
+         .group = "autotune"),
+    TUNED("autotune-predictions", tune.predictions, "1", 1, 1 << 20, "labels per text for the score",
+          .group = "autotune"),
     SES_OPT_THREADS(args, threads),
 };
 

@@ -22,7 +22,7 @@ typedef struct args {
     bool binary, overwrite, resume;
     int format, encoding;
     int64_t threads, checkpoint_every;
-#define SES_VECTORS_SETTING(field, name, help) const char *field; /* text: NULL unless given */
+#define SES_VECTORS_SETTING(field, name, ...) const char *field; /* text: NULL unless given */
 #include "vectors_settings.def"
 #undef SES_VECTORS_SETTING
 } args;
@@ -42,19 +42,21 @@ static const ses_opt opt[] = {
                  "cpu (default), cuda or cuda:N; a GPU trains skipgram, cbow and glove without --maxn",
                  .env = "SESAME_DEVICE", .completion = "devices"),
     SES_OPT_INT(args, checkpoint_every, "checkpoint-every", NULL, 1, 1e9,
-                "write FILE.checkpoint at this interval; Ctrl-C writes it too", .value = "SECONDS"),
+                "write FILE.checkpoint at this interval; Ctrl-C writes it too", .value = "SECONDS",
+                .group = "details"),
     SES_OPT_FLAG(args, resume, "resume",
                  "continue from FILE.checkpoint; the result has the bits of a run without interruption"),
     SES_OPT_TEXT(args, exact, "exact", "PROGRAM",
                  "reproduce a program bit for bit: word2vec, fasttext or glove"),
-    SES_OPT_FLAG(args, binary, "binary", "--exact: write the binary format of the program instead of text"),
-#define SES_VECTORS_SETTING(field, option, what) SES_OPT_TEXT(args, field, option, "X", what),
+    SES_OPT_FLAG(args, binary, "binary", "--exact: write the binary format of the program instead of text",
+                 .group = "exact"),
+#define SES_VECTORS_SETTING(field, option, ...) SES_OPT_TEXT(args, field, option, "X", __VA_ARGS__),
 #include "vectors_settings.def"
 #undef SES_VECTORS_SETTING
 };
 
 static const char *const setting_name[] = {
-#define SES_VECTORS_SETTING(field, option, help) option,
+#define SES_VECTORS_SETTING(field, option, ...) option,
 #include "vectors_settings.def"
 #undef SES_VECTORS_SETTING
 };
@@ -65,7 +67,7 @@ enum { N_SETTINGS = SES_LEN(setting_name), LABEL = 96 };
 static void settings_of(const args *a, const char *value[N_SETTINGS])
 {
     const char *const given[] = {
-#define SES_VECTORS_SETTING(field, option, help) a->field,
+#define SES_VECTORS_SETTING(field, option, ...) a->field,
 #include "vectors_settings.def"
 #undef SES_VECTORS_SETTING
     };

@@ -14,4 +14,4 @@ static const ses_opt opt[] = {
                  "price of a kWh of the energy used, in the same currency; both prices are added",
                  .value = "X"),
 };
-const ses_opt_table ses_energy_options = { opt, SES_LEN(opt) };
+const ses_opt_table ses_energy_options = { opt, SES_LEN(opt), "energy" };

@@ -31,4 +31,4 @@ static const ses_opt opt[] = {
     SES_OPT_REAL(ses_pruning_options, penalty, "prune-penalty", "1", 0, 1e6,
                  "soft-movement: weight of the mean sigmoid of the scores in the loss"),
 };
-const ses_opt_table ses_pruning_option_table = { opt, SES_LEN(opt) };
+const ses_opt_table ses_pruning_option_table = { opt, SES_LEN(opt), "compress" };

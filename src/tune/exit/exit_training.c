@@ -22,7 +22,7 @@ static const ses_opt opt[] = {
         ses_exit_options, targets, "exit-targets", "labels", "labels|last",
         "with --exits frozen: learn the labels, or the probabilities of the last layer (FastBERT)"),
 };
-const ses_opt_table ses_exit_option_table = { opt, SES_LEN(opt) };
+const ses_opt_table ses_exit_option_table = { opt, SES_LEN(opt), "compress" };
 
 /* ---- checks ---- */
 

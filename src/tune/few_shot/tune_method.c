@@ -46,4 +46,4 @@ static const ses_opt opt[] = {
     SES_OPT_INT(ses_tune_settings, search_words, "search-words", "0", 0, 1000,
                 "lm-bff: replace the words of labels by the best of N candidates each; 0: keep them"),
 };
-const ses_opt_table ses_tune_option_table = { opt, SES_LEN(opt) };
+const ses_opt_table ses_tune_option_table = { opt, SES_LEN(opt), "method" };

@@ -87,7 +87,7 @@ static const ses_opt opt[] = {
     SES_OPT_INT(ses_classifier_settings, negatives, "negatives", NULL, 0, 65536,
                 "fasttext: negative samples of the loss ns; 0: 5", GIVEN(negatives)),
 };
-const ses_opt_table ses_classifier_option_table = { opt, SES_LEN(opt) };
+const ses_opt_table ses_classifier_option_table = { opt, SES_LEN(opt), "method" };
 
 static bool reads(const ses_classifier_kind *k, const char *name)
 {

@@ -18,7 +18,7 @@ static const ses_opt opt[] = {
                  "with --baselines: word vectors whose mean represents a text; default: vectors that are "
                  "trained with the classifier"),
 };
-const ses_opt_table ses_baseline_option_table = { opt, SES_LEN(opt) };
+const ses_opt_table ses_baseline_option_table = { opt, SES_LEN(opt), "baselines" };
 
 bool ses_baseline_args_check(const ses_baseline_args *a, const char *direct, ses_err *e)
 {

@@ -19,7 +19,7 @@ static const ses_opt opt[] = {
     SES_OPT_FLAG(ses_exit_curve_args, overwrite, "overwrite", "with --exit curve: replace existing files",
                  .of_call = true),
 };
-const ses_opt_table ses_exit_curve_option_table = { opt, SES_LEN(opt) };
+const ses_opt_table ses_exit_curve_option_table = { opt, SES_LEN(opt), "exits" };
 
 bool ses_exit_curve_requested(const char *exit) { return exit && !strcmp(exit, "curve"); }
 
