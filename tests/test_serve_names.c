@@ -1,5 +1,5 @@
-/* What clients send unchanged: names of other models, bodies without a type; ranking without a cross-encoder,
- * and the shape of errors outside of the routes. */
+/* Requests of clients for other servers: names of their models, bodies without a type, ranking without a
+ * cross-encoder, and the shape of errors outside of the routes. */
 #define _GNU_SOURCE
 #include "serve_fixture.h"
 

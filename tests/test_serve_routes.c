@@ -32,7 +32,10 @@ static ses_server_options options(void)
 #define MODEL                                                                                        \
     "{id:s,object:s,created:n,owned_by:s,task:s,tasks:[s],architecture:s,model_type:s,parameters:n," \
     "dtype:s,n_layers:n,max_input_tokens:n,vocab_size:n"
-#define COHERE "{id:s,model:s,results:[{index:n,relevance_score:n}]," USAGE "}"
+#define META "meta:{billed_units:{input_tokens:n}}"
+#define COHERE "{id:s,model:s,results:[{index:n,relevance_score:n}]," USAGE "," META "}"
+#define VERSIONED "meta:{api_version:{version:s},billed_units:{input_tokens:n}}"
+#define FOUR(x) "LABEL_2:" x ",LABEL_0:" x ",LABEL_3:" x ",LABEL_1:" x
 #define SCORES "{object:s,model:s,data:[{index:n,object:s,score:n}]," USAGE "}"
 #define COMPLETION                                                                                   \
     "{id:s,object:s,created:n,model:s,choices:[{index:n,text:s,logprobs:0,finish_reason:s}],usage:{" \
@@ -54,6 +57,19 @@ static const struct {
       "{object:s,data:[{object:s,index:n,embedding:s}],model:s," USAGE "}" },
     { "/embed", "{\"inputs\":\"plums\"}", "[[n]]" },
     { "/embed", "{\"inputs\":[\"plums\",\"a bell\"]}", "[[n]]" },
+    { "/v1/embed", "{\"texts\":[\"plums\"]}",
+      "{id:s,response_type:s,embeddings:[[n]],texts:[s]," VERSIONED "}" },
+    { "/v2/embed", "{\"texts\":[\"plums\"]}",
+      "{id:s,response_type:s,embeddings:{float:[[n]]},texts:[s]," VERSIONED "}" },
+    { "/v1/classify", "{\"inputs\":[\"plums\"]}",
+      "{id:s,classifications:[{id:s,input:s,prediction:s,confidence:n,predictions:[s],confidences:[n],labels:"
+      "{"
+      "entailment:{confidence:n},contradiction:{confidence:n},neutral:{confidence:n}},classification_type:s}]"
+      "," VERSIONED "}" },
+    { "/v1/moderations", "{\"input\":\"plums\"}",
+      "{id:s,model:s,results:[{flagged:b,categories:{" FOUR("b") "},category_scores:{" FOUR(
+          "n") "},category_applied_input_types:{" FOUR("[s]") "}}"
+                                                              "]}" },
     { "/embed_all", "{\"inputs\":\"plums\"}", "[[[n]]]" },
     { "/embed_sparse", "{\"inputs\":\"plums\"}", "[[{index:n,value:n}]]" },
     { "/predict", "{\"inputs\":\"plums\"}", "[{score:n,label:s}]" },
@@ -68,7 +84,7 @@ static const struct {
     { "/v1/rerank", "{\"query\":\"plums\",\"documents\":[\"It rains.\",\"plums\"],\"model\":\"score\"}",
       COHERE },
     { "/v2/rerank", "{\"query\":\"plums\",\"documents\":[\"It rains.\"],\"return_documents\":true}",
-      "{id:s,model:s,results:[{index:n,relevance_score:n,document:{text:s}}]," USAGE "}" },
+      "{id:s,model:s,results:[{index:n,relevance_score:n,document:{text:s}}]," USAGE "," META "}" },
     { "/score", "{\"queries\":\"plums\",\"documents\":[\"It rains.\",\"plums\"]}", SCORES },
     { "/v1/score", "{\"text_1\":[\"plums\",\"a\"],\"text_2\":[\"It rains.\",\"plums\"]}", SCORES },
     { "/similarity", "{\"inputs\":{\"source_sentence\":\"plums\",\"sentences\":[\"a\",\"b\"]}}", "[n]" },

@@ -24,6 +24,7 @@ static ses_server_options options(void)
     models[n++] = "qa=tests/pipelines/bert-qa";
     models[n++] = "score=tests/pipelines/bert-score";
     models[n++] = "sesame-gpt";
+    models[n++] = "multi=tests/pipelines/roberta-multi";
     return (ses_server_options){ .models = models, .n_models = n, .max_inputs = 4, .max_new_tokens = 4 };
 }
 
@@ -175,6 +176,14 @@ static const struct {
     { "/score", "{\"queries\":\"plums\",\"documents\":[\"plums\",\"rain\"]}" },
     { "/v1/score", "{\"text_1\":[\"plums\",\"a\"],\"text_2\":[\"plums\",\"rain\"]}" },
     { "/v1/score", "{\"text_1\":\"plums\",\"text_2\":[\"a\",\"rain\"],\"model\":\"sesame-gpt\"}" },
+    { "/v1/embed", "{\"texts\":[\"plums\"]}" },
+    { "/v1/embed", "{\"texts\":[\"plums\"],\"max_tokens\":1}" },
+    { "/v2/embed", "{\"texts\":\"plums\",\"model\":\"encoder\"}" },
+    { "/v2/embed", "{\"inputs\":[{\"content\":[{\"type\":\"text\",\"text\":\"plums\"}]}]}" },
+    { "/v1/classify", "{\"inputs\":[\"plums\"]}" },
+    { "/v1/classify", "{\"inputs\":[\"plums\"],\"examples\":[{\"text\":\"a\",\"label\":\"b\"}]}" },
+    { "/v1/moderations", "{\"input\":[\"plums\"]}" },
+    { "/v1/moderations", "{\"input\":[{\"type\":\"text\",\"text\":\"plums\"}],\"model\":\"multi\"}" },
     { "/similarity", "{\"inputs\":{\"source_sentence\":\"plums\",\"sentences\":[\"a\"]},\"parameters\":{}}" },
     { "/tokenize", "{\"inputs\":\"plums\"}" },
     { "/tokenize", "{\"content\":\"plums\"}" },
@@ -232,7 +241,14 @@ static const char *const probes[] = { "null",
                                       "{}",
                                       "{\"x\":1}",
                                       "{\"text\":\"x\"}",
-                                      "[{\"text\":\"x\"}]" };
+                                      "[{\"text\":\"x\"}]",
+                                      "[{\"text\":\"x\",\"label\":\"y\"}]",
+                                      "[{\"type\":\"text\",\"text\":\"x\"}]",
+                                      "[{\"content\":[]}]",
+                                      "\"END\"",
+                                      "\"START\"",
+                                      "[\"float\"]",
+                                      "[\"int8\"]" };
 
 static const ses_json *schema_of(const ses_json *root, const char *path)
 {

@@ -34,6 +34,32 @@ bool ses_embed_reads(const char *member)
     return false;
 }
 
+bool ses_cohere_read_truncate(ses_job *j, bool *truncate, bool *left)
+{
+    int how = 2;
+    if (!ses_body_choice(j, j->body, "truncate", "NONE|START|END", &how)) return false;
+    *truncate = how > 0, *left = how == 1;
+    return true;
+}
+
+bool ses_text_shorten(ses_job *j, ses_pipeline *p, ses_string *text, size_t max)
+{
+    static const ses_encode_options plain = { .no_special = true };
+    ses_err e = { 0 };
+    size_t all = 0;
+    for (size_t keep = max;; keep--) {
+        if (!ses_encode(p->tokens, &(ses_input){ .text = *text }, &plain, &e))
+            return ses_api_fail_with(&j->error, SES_API_TOKENIZER, NULL, &e);
+        const ses_encoding *x = ses_encode_ctx_result(p->tokens);
+        if (!all) all = x->n;
+        if (x->n <= max) {
+            j->truncated += (int64_t)(all - x->n);
+            return true;
+        }
+        text->n = keep ? (size_t)x->byte_offset[keep - 1].end : 0;
+    }
+}
+
 static bool check_dimensions(ses_job *j, int64_t wanted)
 {
     const ses_sentence *encoder = ses_pipeline_encoder(j->pipeline->compute);
@@ -41,6 +67,14 @@ static bool check_dimensions(ses_job *j, int64_t wanted)
     return wanted <= width || ses_api_fail(&j->error, SES_API_VALIDATION, "dimensions",
                                            "\"dimensions\" is %lld, but %s has vectors of %lld numbers",
                                            (long long)wanted, j->model->name, (long long)width);
+}
+
+static bool limit_tokens(ses_worker *w, ses_job *j, const ses_embed_request *r, ses_string *text)
+{
+    ses_err e = { 0 };
+    ses_pipeline *p = ses_served_pipeline_encoder(j->pipeline, w->index, &e);
+    return p ? ses_text_shorten(j, p, text, (size_t)r->max_tokens)
+             : ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
 }
 
 bool ses_embed_submit(ses_worker *w, ses_job *j, ses_embed_request *r, const ses_string *text, size_t n,
@@ -56,15 +90,17 @@ bool ses_embed_submit(ses_worker *w, ses_job *j, ses_embed_request *r, const ses
     if (!ses_job_open(w, j, r->model, task, s->pipeline) || !check_dimensions(j, r->dimensions)) return false;
     r->normalized = ses_sentence_normalizes(ses_pipeline_encoder(j->pipeline->compute));
     j->state = r;
-    for (size_t i = 0; i < n; i++)
-        if (!ses_job_add(w, j, &(ses_item){ .text = text[i] })) return false;
+    for (size_t i = 0; i < n; i++) {
+        ses_item item = { .text = text[i] };
+        if (r->max_tokens && !limit_tokens(w, j, r, &item.text)) return false;
+        if (!ses_job_add(w, j, &item)) return false;
+    }
     if ((!r->errors_of_items && !ses_job_check_items(j)) || (!r->truncate && !ses_job_check_truncation(j)))
         return false;
     return ses_job_submit(w, j, done);
 }
 
-/* Vector i of a computed job, with the requested dimensions; NULL and j->error: no memory. */
-static const float *vector_at(ses_job *j, size_t i, int64_t *size)
+const float *ses_embed_vector(ses_job *j, size_t i, int64_t *size)
 {
     const ses_embed_request *r = j->state;
     const ses_result *x = &j->item[i].result;
@@ -108,11 +144,11 @@ static void reply_bytes(ses_worker *w, ses_job *j)
 {
     int64_t size = 0;
     char shape[64];
-    vector_at(j, 0, &size);
+    ses_embed_vector(j, 0, &size);
     size_t row = (size_t)size * sizeof(float);
     char *bytes = ses_alloc(j->n * row, NULL);
     for (size_t i = 0; bytes && i < j->n; i++) {
-        const float *x = vector_at(j, i, &size);
+        const float *x = ses_embed_vector(j, i, &size);
         if (!x) break;
         memcpy(bytes + i * row, x, row);
     }
@@ -140,6 +176,6 @@ void ses_embed_put(ses_json_writer *json, ses_job *j, size_t i)
 {
     const ses_embed_request *r = j->state;
     int64_t size = 0;
-    const float *x = vector_at(j, i, &size);
+    const float *x = ses_embed_vector(j, i, &size);
     ses_embed_put_vector(json, x, x ? size : 0, r->format);
 }

@@ -41,6 +41,16 @@ void ses_model_vectors_put(const ses_schema_context *x, ses_served_model *m)
 }
 static void put_width(const ses_schema_context *x, ses_served_model *m) { put_vectors(x->json, m, false); }
 
+static void put_output_dimension(const ses_schema_context *x, ses_served_model *m)
+{
+    ses_served_pipeline *p = ses_served_pipeline_get(m, ses_task_find("embed"), NULL, NULL, NULL);
+    const ses_sentence *s = p ? ses_pipeline_encoder(p->compute) : NULL;
+    if (s) put_range(x->json, "output_dimension", 1, ses_sentence_width(s));
+    ses_served_pipeline_release(p);
+}
+
+static void put_nothing(const ses_schema_context *x, ses_served_model *m) { (void)x, (void)m; }
+
 static void put_layer(const ses_schema_context *x, ses_served_model *m)
 {
     put_range(x->json, "layer", 0, ses_model_layer_count(m->model) - 1);
@@ -130,6 +140,7 @@ static void put_tokens(const ses_schema_context *x, ses_served_model *m)
 /* ---- the models of a route ---- */
 
 static bool has_tokenizer(const ses_served_model *m) { return m->tokenizer != NULL; }
+static bool has_labels(const ses_served_model *m) { return !ses_served_model_predicts_numbers(m); }
 static bool has_layers(const ses_served_model *m) { return m->model != NULL; }
 
 /* task, other, own: a model must support one of the first two, or be made for the third. The first model of
@@ -151,6 +162,9 @@ static const choice choices[] = {
     { "Models-rerank", "rerank", NULL, "embed", NULL, put_ranked },
     { "Models-score", "rerank", "similarity", NULL, NULL, put_documents_of },
     { "Models-similarity", "similarity", NULL, NULL, NULL, NULL },
+    { "Models-cohere", "embed", NULL, NULL, NULL, put_output_dimension },
+    { "Models-labels", "text-classification", NULL, NULL, has_labels, put_nothing },
+    { "Models-moderate", NULL, NULL, NULL, ses_served_model_moderates, NULL },
     { "Models-generate", "text-generation", NULL, NULL, NULL, NULL },
     { "Models-tokenize", NULL, NULL, NULL, has_tokenizer, NULL },
     { "Models-decode", NULL, NULL, NULL, has_tokenizer, put_ids },
@@ -317,11 +331,12 @@ static void end_choice(ses_json_writer *json)
     ses_json_end_object(json);
 }
 
-static void put_texts(const ses_schema_context *x, const char *name, const char *what, int least_length)
+static void put_texts(const ses_schema_context *x, const char *name, const char *what, int least_length,
+                      int64_t most)
 {
     begin_choice(x->json, name, what, "oneOf");
     put_text(x->json, least_length);
-    put_list(x->json, 1, x->o->max_inputs, least_length);
+    put_list(x->json, 1, most, least_length);
     end_choice(x->json);
 }
 
@@ -349,16 +364,19 @@ static void put_pairs(const ses_schema_context *x)
     end_choice(x->json);
 }
 
-static void put_documents(const ses_schema_context *x, const char *name, const char *item)
+static void put_items(const ses_schema_context *x, const char *name, const char *item, int64_t most)
 {
     ses_json_doc *doc = ses_json_parse(item, strlen(item), NULL);
     ses_json_put_key(x->json, name);
-    begin_list(x->json, 1, x->o->max_inputs);
+    begin_list(x->json, 1, most);
     ses_json_put_value(x->json, ses_json_root(doc));
     ses_json_end_object(x->json);
     ses_json_free(doc);
 }
 
+#define FILLED "{\"type\":\"string\",\"minLength\":1}"
+#define MEMBERS(required, list) "{\"type\":\"object\",\"required\":[" required "],\"properties\":{" list "}}"
+#define TEXT_PART MEMBERS("\"type\",\"text\"", "\"type\":{\"const\":\"text\"},\"text\":" FILLED)
 #define DOCUMENT(text)                                                                                       \
     "{\"anyOf\":[" text ",{\"type\":\"object\",\"required\":[\"text\"],\"properties\":{\"text\":" text "}}]" \
     "}"
@@ -410,11 +428,21 @@ static void put_all_scored(const ses_schema_context *x)
 
 void ses_model_schemas_put(const ses_schema_context *x)
 {
-    put_texts(x, "Texts", "a text or a list of texts", 1);
-    put_texts(x, "AnyTexts", "a text or a list of texts, which may be empty", 0);
+    put_texts(x, "Texts", "a text or a list of texts", 1, x->o->max_inputs);
+    put_texts(x, "AnyTexts", "a text or a list of texts, which may be empty", 0, x->o->max_inputs);
     put_pairs(x);
-    put_documents(x, "Documents", DOCUMENT("{\"type\":\"string\"}"));
-    put_documents(x, "FilledDocuments", DOCUMENT("{\"type\":\"string\",\"minLength\":1}"));
+    int64_t most = x->o->max_inputs;
+    put_items(x, "Documents", DOCUMENT("{\"type\":\"string\"}"), most);
+    put_items(x, "FilledDocuments", DOCUMENT(FILLED), most);
+    put_items(x, "TextParts", TEXT_PART, most);
+    put_items(x, "ContentTexts",
+              MEMBERS("\"content\"",
+                      "\"content\":{\"type\":\"array\",\"minItems\":1,\"maxItems\":1,\"items\":" TEXT_PART
+                      "}"),
+              most);
+    put_items(x, "Examples", MEMBERS("\"text\",\"label\"", "\"text\":" FILLED ",\"label\":" FILLED),
+              most / 2);
+    put_texts(x, "HalfTexts", "a text or a list of texts", 1, most / 2);
     put_all_scored(x);
     ses_json_member_object(x->json, "NewTokens");
     ses_json_member_string(x->json, "type", "integer");

@@ -78,6 +78,12 @@ ses_served_model **ses_registry_list(ses_registry *r, size_t *n, ses_err *e);
 const char *ses_served_model_type(const ses_served_model *m);
 const char *ses_served_model_dtype(const ses_served_model *m);
 bool ses_served_model_supports(const ses_served_model *m, const ses_task_entry *task);
+/* A classifier: a text may have several labels; its outputs are numbers without labels; it can tell harmful
+ * texts from others. */
+bool ses_served_model_has_many_labels(const ses_served_model *m);
+bool ses_served_model_predicts_numbers(const ses_served_model *m);
+bool ses_served_model_moderates(const ses_served_model *m);
+bool ses_label_is_harmless(ses_string label); /* "safe", "non-toxic" */
 
 /* The pipeline of a task with settings that belong to the whole pipeline (NULL: defaults). Opened when it is
  * first used. Release it with ses_served_pipeline_release, before the model. If a model has too many, one

@@ -233,6 +233,25 @@ void ses_reply_put_id(ses_json_writer *w, const ses_job *j, const char *prefix)
     ses_json_member_string(w, "id", id);
 }
 
+void ses_reply_put_meta(ses_json_writer *w, const ses_job *j, int version, const char *warning)
+{
+    ses_json_member_object(w, "meta");
+    if (version) {
+        ses_json_member_object(w, "api_version");
+        ses_json_member_string(w, "version", version == 1 ? "1" : "2");
+        ses_json_end_object(w);
+    }
+    ses_json_member_object(w, "billed_units");
+    ses_json_member_int(w, "input_tokens", j->tokens);
+    ses_json_end_object(w);
+    if (warning) {
+        ses_json_member_array(w, "warnings");
+        ses_json_put_string(w, warning);
+        ses_json_end_array(w);
+    }
+    ses_json_end_object(w);
+}
+
 void ses_reply_put_usage(ses_json_writer *w, const ses_job *j, int64_t completion_tokens)
 {
     ses_json_put_key(w, "usage");

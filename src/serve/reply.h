@@ -38,6 +38,8 @@ ses_json_writer *ses_reply_writer(ses_job *j);
 ses_json_writer *ses_reply_begin(ses_worker *w, ses_job *j, bool item_errors);
 /* "id": "PREFIX-...", the same for all parts of a response, and unique among requests. */
 void ses_reply_put_id(ses_json_writer *w, const ses_job *j, const char *prefix);
+/* Cohere's "meta": the version of the route (0: left out), the tokens, and a warning (NULL: none). */
+void ses_reply_put_meta(ses_json_writer *w, const ses_job *j, int version, const char *warning);
 /* "usage": {"prompt_tokens": N, "total_tokens": N} */
 void ses_reply_put_usage(ses_json_writer *w, const ses_job *j, int64_t completion_tokens);
 

@@ -1,4 +1,6 @@
 """Checks of langchain, ollama and cohere."""
+import base64
+
 from checks_openai import openai_client
 from client_checks import PROMPT, TEXT, TEXTS, check, equal, expect, f32, need, same_numbers, same_rows
 
@@ -118,6 +120,55 @@ def cohere_v2(c):
     documents = ["He sells plums.", "It rains.", "The keeper eats."]
     check_rerank(c, o.rerank(model="cross", query="plums", documents=documents, top_n=2), 2)
     equal(len(o.rerank(model="cross", query="plums", documents=documents, max_tokens_per_doc=8).results), 3)
+
+
+@check("cohere", "embed v1, in batches of 96")
+def cohere_embed_v1(c):
+    o = need("cohere").Client(api_key="none", base_url=c.server.url)
+    texts = TEXTS * 40
+    got = o.embed(texts=texts, model="sesame-embed", input_type="search_document")
+    equal(len(got.embeddings), len(texts))
+    for vector, text in zip(got.embeddings[:3], TEXTS):
+        same_numbers(vector, c.cli("embed", "--normalize", text))
+    got = o.embed(texts=texts, model="sesame-embed", input_type="clustering", embedding_types=["float", "ubinary"])
+    equal((len(got.embeddings.float_), len(got.embeddings.ubinary)), (len(texts), len(texts)))
+
+
+@check("cohere", "embed v2")
+def cohere_embed_v2(c):
+    import numpy
+    o = need("cohere").ClientV2(api_key="none", base_url=c.server.url)
+    types = ["float", "base64", "binary", "ubinary"]
+    got = o.embed(texts=TEXTS, model="sesame-embed", input_type="search_query", embedding_types=types).embeddings
+    for i, text in enumerate(TEXTS):
+        wanted = f32(c.cli("embed", "--normalize", text))
+        same_numbers(got.float_[i], wanted)
+        same_numbers(numpy.frombuffer(base64.b64decode(got.base64[i]), dtype="<f4"), wanted)
+        equal(got.ubinary[i], numpy.packbits(wanted > 0).tolist())
+        equal(got.binary[i], (numpy.packbits(wanted > 0).astype(int) - 128).tolist())
+
+
+@check("cohere", "classify")
+def cohere_classify(c):
+    m = need("cohere")
+    o = m.Client(api_key="none", base_url=c.server.url)
+    got = o.classify(inputs=["A warm and funny film.", "A dull film."], model="sesame-sentiment")
+    wanted = c.cli("text-classification", "--top-k", "all", "A warm and funny film.")
+    equal(got.classifications[0].prediction, wanted[0]["label"])
+    same_numbers([got.classifications[0].confidence], [wanted[0]["score"]])
+    pairs = [("cats purr", "pets"), ("dogs bark", "pets"), ("shares rose", "money"), ("the bank failed", "money")]
+    examples = [m.ClassifyExample(text=t, label=x) for t, x in pairs]
+    got = o.classify(inputs=["my kitten", "the stock market"], examples=examples, model="sesame-embed")
+    equal([x.prediction for x in got.classifications], ["pets", "money"])
+    try:
+        from sklearn.linear_model import LogisticRegression
+    except ImportError:
+        return
+    x = [c.cli("embed", "--normalize", t) for t, _ in pairs]
+    y = LogisticRegression(tol=1e-9, max_iter=1000).fit(x, [k for _, k in pairs])
+    wanted = y.predict_proba([c.cli("embed", "--normalize", "my kitten")])[0]
+    got = got.classifications[0].labels
+    same_numbers([got[k].confidence for k in y.classes_], wanted, "probabilities", 1e-5)
 
 
 @check("cohere", "NotFoundError, BadRequestError")

@@ -1,8 +1,9 @@
 /* POST /rerank, /v1/rerank, /v2/rerank: ranks texts by relevance to a query. With "texts" the response has
- * the shape of text-embeddings-inference, with "documents" that of Cohere and Jina. If no
- * cross-encoder is loaded, the scores are cosines of embeddings, and the response has a warning. POST /score: scores of pairs. */
+ * the shape of text-embeddings-inference, with "documents" that of Cohere and Jina. If no cross-encoder is
+ * loaded, the scores are cosines of embeddings, and the response has a warning. POST /score: scores of
+ * pairs. */
 #include "base/str.h"
-#include "serve/body.h"
+#include "serve/embed_reply.h"
 #include "serve/route.h"
 #include "serve/serve_impl.h"
 
@@ -60,13 +61,7 @@ static void put_cohere(ses_json_writer *json, const ses_job *j, const state *s, 
     }
     ses_json_end_array(json);
     ses_reply_put_usage(json, j, -1);
-    if (s->warning) {
-        ses_json_member_object(json, "meta");
-        ses_json_member_array(json, "warnings");
-        ses_json_put_string(json, s->warning);
-        ses_json_end_array(json);
-        ses_json_end_object(json);
-    }
+    ses_reply_put_meta(json, j, 0, s->warning);
     ses_json_end_object(json);
 }
 
@@ -122,25 +117,6 @@ static bool read_documents(ses_job *j, const ses_json *v, ses_string **list, siz
     return *list != NULL;
 }
 
-/* Shortens a text to max tokens: at the end of a token, after which its beginning may have other tokens. */
-static bool shorten(ses_job *j, ses_encode_ctx *tokens, ses_string *text, size_t max)
-{
-    static const ses_encode_options plain = { .no_special = true };
-    ses_err e = { 0 };
-    size_t all = 0;
-    for (size_t keep = max;; keep--) {
-        if (!ses_encode(tokens, &(ses_input){ .text = *text }, &plain, &e))
-            return ses_api_fail_with(&j->error, SES_API_TOKENIZER, "documents", &e);
-        const ses_encoding *x = ses_encode_ctx_result(tokens);
-        if (!all) all = x->n;
-        if (x->n <= max) {
-            j->truncated += (int64_t)(all - x->n);
-            return true;
-        }
-        text->n = keep ? (size_t)x->byte_offset[keep - 1].end : 0;
-    }
-}
-
 /* The response has the documents as they were sent. */
 static bool shorten_documents(ses_worker *w, ses_job *j, const state *s, ses_item *item)
 {
@@ -150,7 +126,7 @@ static bool shorten_documents(ses_worker *w, ses_job *j, const state *s, ses_ite
     ses_string *text = ses_job_alloc(j, item->n_list, sizeof *text);
     for (size_t i = 0; text && i < item->n_list; i++) {
         text[i] = s->text[i];
-        if (!shorten(j, p->tokens, &text[i], (size_t)s->max_tokens)) return false;
+        if (!ses_text_shorten(j, p, &text[i], (size_t)s->max_tokens)) return false;
     }
     item->list = text;
     return text != NULL;
