@@ -80,8 +80,7 @@ static bool prepare(ses_explain *x, ses_err *e)
     x->base_score = x->delta = x->probability = NAN;
     x->text = x->call->operands[0], x->pair = x->args->pair;
     x->tokens = ses_encode_ctx_new(x->call->tokenizer, e);
-    x->tape = ses_tape_new(x->call->dev, NULL, e);
-    return x->tokens && x->tape;
+    return x->tokens && ses_pass_open(&x->pass, x->m, e);
 }
 
 static const ses_explain_method *method_of(const ses_explain *x) { return methods[x->args->method].method; }
@@ -160,7 +159,7 @@ static bool run(ses_analysis_call *call, ses_err *e)
 {
     ses_explain x = { .call = call, .args = call->args, .m = call->model };
     bool ok = prepare(&x, e) && explain(&x, e);
-    ses_tape_free(x.tape);
+    ses_pass_close(&x.pass);
     ses_encode_ctx_free(x.tokens);
     ses_arena_free(&x.mem);
     return ok;

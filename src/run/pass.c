@@ -17,20 +17,19 @@ void ses_pass_close(ses_pass *p)
     *p = (ses_pass){ 0 };
 }
 
-ses_output_request ses_pass_begin(ses_pass *p, const ses_output_request *want)
+void ses_pass_begin(ses_pass *p, const ses_output_request *want)
 {
-    ses_output_request r = *want;
-    if (p->in.rows.n) r.rows = p->in.rows.p, r.n_rows = (int64_t)p->in.rows.n;
+    p->request = *want;
+    if (p->in.rows.n) p->request.rows = p->in.rows.p, p->request.n_rows = (int64_t)p->in.rows.n;
     p->batch = ses_batch_builder_batch(&p->in);
     ses_batch_builder_clear(&p->in);
     ses_tape_reset(p->tape, &(ses_tape_options){ .record = p->record });
-    return r;
 }
 
 bool ses_pass_run(ses_pass *p, const ses_output_request *want, ses_err *e)
 {
-    ses_output_request r = ses_pass_begin(p, want);
-    return ses_model_forward(p->model, p->tape, &p->batch, &r, &p->out, e);
+    ses_pass_begin(p, want);
+    return ses_model_forward(p->model, p->tape, &p->batch, &p->request, &p->out, e);
 }
 
 const ses_output *ses_pass_output(const ses_pass *p, const char *name, ses_err *e)

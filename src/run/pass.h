@@ -10,6 +10,7 @@ typedef struct ses_pass {
     bool record;          /* for a backward pass */
     ses_batch_builder in; /* the next batch: empty after a pass */
     ses_batch batch;      /* what the last pass read; valid until a sequence is added */
+    ses_output_request request;
     ses_outputs out;
     ses_real *host; /* the output read last */
     size_t host_cap;
@@ -17,8 +18,8 @@ typedef struct ses_pass {
 
 bool ses_pass_open(ses_pass *p, const ses_model *m, ses_err *e);
 void ses_pass_close(ses_pass *p);
-/* Makes the sequences of p->in the batch and resets the tape; returns the request with the rows of p->in. */
-ses_output_request ses_pass_begin(ses_pass *p, const ses_output_request *want);
+/* Makes the sequences of p->in the batch, sets the request with their rows, and resets the tape. */
+void ses_pass_begin(ses_pass *p, const ses_output_request *want);
 /* Runs the model on the sequences of p->in, for the rows of p->in if it has any. */
 bool ses_pass_run(ses_pass *p, const ses_output_request *want, ses_err *e);
 /* An output; NULL and an error: the model has none of this name. */

@@ -33,8 +33,8 @@ typedef struct ses_seq {
     const int32_t *chars, *char_cu; /* bytes of words, with cumulative numbers [n + 1]; NULL: none */
 } ses_seq;
 
-/* Adds a sequence with its further inputs. segments: with token types. An encoder-decoder has the same tokens in
- * its decoder. */
+/* Adds a sequence with its further inputs. segments: with token types. The decoder of an encoder-decoder gets
+ * the same tokens. */
 bool ses_batch_builder_add_seq(ses_batch_builder *b, const ses_model *m, const ses_seq *q, bool segments,
                                ses_err *e);
 

@@ -154,11 +154,11 @@ static bool forward(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
     for (size_t s = 0; s < b->n; s++)
         if (!ses_batch_builder_add_seq(&x->in, p->model, b->seq[s], segments, e)) return false;
     if (!open_words(p, e)) return false;
-    ses_output_request request = ses_pass_begin(x, &p->settings.outputs);
+    ses_pass_begin(x, &p->settings.outputs);
     x->batch.word_cache = runner->words;
     runner->host_copy_of = NULL;
-    return p->task->forward ? p->task->forward(p, &x->batch, &request, &x->out, e)
-                            : ses_model_forward(p->model, x->tape, &x->batch, &request, &x->out, e);
+    return p->task->forward ? p->task->forward(p, &x->batch, &x->request, &x->out, e)
+                            : ses_model_forward(p->model, x->tape, &x->batch, &x->request, &x->out, e);
 }
 
 /* Hands each sequence's outputs to its request. */

@@ -9,6 +9,7 @@
 #include "analysis/analysis.h"
 #include "base/arena.h"
 #include "model/model_desc.h"
+#include "run/pass.h"
 #include "text/tokenizer_config.h"
 
 /* Tokens of the input: the text (and its pair), or the decoder's input. */
@@ -74,7 +75,7 @@ typedef struct ses_explain {
     const char *text, *pair; /* pair NULL: none */
     ses_encode_ctx *tokens;
     ses_tokenizer_config config;
-    ses_tape *tape;
+    ses_pass pass;
     ses_explain_side full;                    /* all tokens of the texts, without names */
     ses_explain_side side[SES_EXPLAIN_SIDES]; /* what the model reads; n 0: none */
     /* a target text: its tokens behind the start token, and the tokens to explain */

@@ -52,31 +52,23 @@ static bool read_means(influence *f, const ses_input *text, ses_err *e)
 
 /* ---- what the classifier reads ---- */
 
-/* Texts first .. first + *n - 1 as a batch of at most BATCH_TOKENS tokens. */
-static bool encode_batch(influence *f, const ses_input *text, size_t first, size_t *n, ses_batch *b,
-                         ses_err *e)
+/* Adds texts first .. first + *n - 1, at most BATCH_TOKENS tokens. */
+static bool encode_batch(influence *f, const ses_input *text, size_t first, size_t *n, ses_err *e)
 {
     enum { BATCH_TOKENS = 4096, BATCH_TEXTS = 256 };
     ses_explain *x = f->x;
+    ses_batch_builder *b = &x->pass.in;
     int64_t most = ses_model_max_tokens(x->m);
     ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST,
                              .full_overflow = true, /* to count truncated texts */
                              .max_length = most < BATCH_TOKENS ? most : BATCH_TOKENS };
-    int32_t *cu = ses_arena_array(&x->mem, BATCH_TEXTS + 1, sizeof *cu, e),
-            *id = ses_arena_array(&x->mem, 2 * BATCH_TOKENS, sizeof *id, e),
-            *segment = ses_arena_array(&x->mem, 2 * BATCH_TOKENS, sizeof *segment, e);
-    if (!cu || !id || !segment) return false;
-    for (*n = 0; first + *n <= f->n && *n < BATCH_TEXTS && cu[*n] < BATCH_TOKENS; ++*n) {
+    for (*n = 0; first + *n <= f->n && *n < BATCH_TEXTS && b->ids.n < BATCH_TOKENS; ++*n) {
         if (!ses_encode(x->tokens, &text[first + *n], &o, e)) return false;
         const ses_encoding *k = ses_encode_ctx_result(x->tokens);
         if (!k->n) return ses_fail(e, SES_EARG, "text %zu has no tokens", first + *n + 1);
-        for (size_t i = 0; i < k->n; i++)
-            id[cu[*n] + (int32_t)i] = k->id[i], segment[cu[*n] + (int32_t)i] = k->type_id[i];
-        cu[*n + 1] = cu[*n] + (int32_t)k->n;
+        if (!ses_batch_builder_add_encoding(b, k, x->sets_segments, e)) return false;
         f->truncated += ses_encode_ctx_overflow_count(x->tokens) > 0;
     }
-    *b = (ses_batch){ .seqs = (int64_t)*n, .tokens = cu[*n], .cu_seqlens = cu, .ids = id };
-    if (x->sets_segments) b->segments = segment;
     return true;
 }
 
@@ -84,24 +76,16 @@ static bool read_head_inputs(influence *f, const ses_input *text, ses_err *e)
 {
     ses_explain *x = f->x;
     ses_output_request r = { .logits = true, .head_inputs = true };
+    x->pass.record = false;
     for (size_t first = 0, n; first <= f->n; first += n) {
-        ses_mark mark = ses_arena_mark(&x->mem);
-        ses_batch b;
-        ses_outputs out;
         ses_analysis_progress(x->call, "reading", (int64_t)first, (int64_t)f->n + 1);
-        ses_tape_reset(x->tape, &(ses_tape_options){ .record = false });
-        if (!encode_batch(f, text, first, &n, &b, e) || !ses_model_forward(x->m, x->tape, &b, &r, &out, e))
-            return false;
-        const ses_output *o = ses_outputs_find(&out, "head_inputs");
-        size_t width = o ? (size_t)ses_cols(o->tensor) : 0;
-        if (!f->vector) {
-            f->width = width;
-            f->vector = width ? ses_alloc_array(f->n + 1, width * sizeof *f->vector, e) : NULL;
-        }
-        ses_real *rows = f->vector ? ses_arena_array(&x->mem, n * width, sizeof *rows, e) : NULL;
-        if (!rows || !ses_tape_read(x->tape, o->tensor, rows)) return ses_tape_ok(x->tape, e) && false;
-        for (size_t i = 0; i < n * width; i++) f->vector[first * width + i] = (float)rows[i];
-        ses_arena_rewind(&x->mem, mark);
+        if (!encode_batch(f, text, first, &n, e) || !ses_pass_run(&x->pass, &r, e)) return false;
+        const ses_real *rows = ses_pass_read(&x->pass, "head_inputs", e);
+        if (!rows) return false;
+        f->width = (size_t)ses_cols(ses_pass_output(&x->pass, "head_inputs", e)->tensor);
+        if (!f->vector) f->vector = ses_alloc_array(f->n + 1, f->width * sizeof *f->vector, e);
+        if (!f->vector) return false;
+        for (size_t i = 0; i < n * f->width; i++) f->vector[first * f->width + i] = (float)rows[i];
     }
     ses_analysis_progress(x->call, "reading", (int64_t)f->n + 1, (int64_t)f->n + 1);
     return true;

@@ -17,12 +17,10 @@ typedef struct chunk {
     ses_explain *x;
     const ses_explain_pass *p;
     int64_t first, n; /* variants */
-    ses_batch b;
-    int32_t *cu[SES_EXPLAIN_SIDES];
+    const int32_t *cu[SES_EXPLAIN_SIDES];
     int32_t *row; /* [n]: row of the target in each variant */
     ses_value_edit *zero;
     size_t n_zero;
-    ses_outputs out;
 } chunk;
 
 int ses_explain_vector_sides(const ses_explain *x)
@@ -56,27 +54,22 @@ static bool is_absent(const ses_explain_variant *v, int side, int64_t t)
     return v->absent[side] && v->absent[side][t];
 }
 
-/* Ids and offsets of one side. */
-static bool fill_side(chunk *c, int k, const int32_t **ids, const int32_t **segments, ses_err *e)
+/* The tokens of one side. */
+static bool fill_side(chunk *c, int k, ses_err *e)
 {
     ses_explain *x = c->x;
     const ses_explain_side *s = &x->side[k];
-    int32_t *cu = ses_arena_array(&x->mem, (size_t)c->n + 1, sizeof *cu, e);
-    int32_t *id = ses_arena_array(&x->mem, (size_t)(c->n * s->n), sizeof *id, e);
-    int32_t *segment = ses_arena_array(&x->mem, (size_t)(c->n * s->n), sizeof *segment, e);
-    if (!cu || !id || !segment) return false;
-    int32_t at = 0;
+    ses_batch_builder *b = &x->pass.in;
     for (int64_t i = 0; i < c->n; i++) {
         const ses_explain_variant *v = variant_at(c, i);
         for (int64_t t = 0; t < s->n; t++) {
             if (is_absent(v, k, t)) continue;
-            id[at] = v->id[k] ? v->id[k][t] : s->id[t];
-            segment[at++] = s->segment[t];
+            if (!ses_ints_push(k ? &b->target_ids : &b->ids, v->id[k] ? v->id[k][t] : s->id[t], e) ||
+                (!k && x->sets_segments && !ses_ints_push(&b->segments, s->segment[t], e)))
+                return false;
         }
-        cu[i + 1] = at;
+        if (!(k ? ses_batch_builder_end_target : ses_batch_builder_end_sequence)(b, e)) return false;
     }
-    c->cu[k] = cu;
-    *ids = id, *segments = segment;
     return true;
 }
 
@@ -139,20 +132,17 @@ static bool fill_permutation(chunk *c, ses_err *e)
 {
     ses_explain *x = c->x;
     const ses_explain_target *g = &x->target;
-    size_t n = (size_t)c->n, len = (size_t)x->side[0].n;
-    uint8_t *mask = ses_arena_array(&x->mem, n * len * len, 1, e), *at = mask;
-    int32_t *position = ses_arena_array(&x->mem, n, sizeof *position, e),
-            *cu = ses_arena_array(&x->mem, n + 1, sizeof *cu, e);
-    if (!mask || !position || !cu) return false;
+    ses_batch_builder *b = &x->pass.in;
     for (int64_t i = 0; i < c->n; i++) {
         int32_t first = c->cu[0][i], now = c->cu[0][i + 1] - first,
                 begin = row_of(c, i, 0, g->hide_begin) - first, end = row_of(c, i, 0, g->hide_end) - first;
-        for (int32_t q = 0; q < now; q++, at += now)
+        uint8_t *at = ses_batch_builder_add_perm(b, (int64_t)now * now, e);
+        for (int32_t q = 0; at && q < now; q++, at += now)
             for (int32_t k = begin; k < end; k++) at[k] = 1;
-        position[i] = row_of(c, i, 0, g->position) - first;
-        cu[i + 1] = (int32_t)i + 1;
+        if (!at || !ses_ints_push(&b->predict_positions, row_of(c, i, 0, g->position) - first, e) ||
+            !ses_batch_builder_end_target(b, e))
+            return false;
     }
-    c->b.perm_mask = mask, c->b.predict_positions = position, c->b.target_cu_seqlens = cu;
     return true;
 }
 
@@ -160,15 +150,9 @@ static bool fill(chunk *c, ses_err *e)
 {
     ses_explain *x = c->x;
     const ses_explain_target *g = &x->target;
-    const int32_t *target_segments;
-    c->b = (ses_batch){ .seqs = c->n };
-    if (!fill_side(c, 0, &c->b.ids, &c->b.segments, e)) return false;
-    c->b.cu_seqlens = c->cu[0], c->b.tokens = c->cu[0][c->n];
-    if (!x->sets_segments) c->b.segments = NULL;
-    if (x->side[1].n) {
-        if (!fill_side(c, 1, &c->b.target_ids, &target_segments, e)) return false;
-        c->b.target_cu_seqlens = c->cu[1];
-    }
+    ses_batch_builder_clear(&x->pass.in);
+    if (!fill_side(c, 0, e) || (x->side[1].n && !fill_side(c, 1, e))) return false;
+    c->cu[0] = x->pass.in.cu_seqlens.p, c->cu[1] = x->pass.in.target_cu_seqlens.p;
     bool permuted = g->hide_end > g->hide_begin;
     if (permuted && !fill_permutation(c, e)) return false;
     c->row = ses_arena_array(&x->mem, 2 * (size_t)c->n, sizeof *c->row, e);
@@ -205,8 +189,8 @@ static bool forward(chunk *c, ses_err *e)
                              .hidden_states = c->p->taker,
                              .capture_gradients = grads,
                              .edits = &edits };
-    ses_tape_reset(x->tape, &(ses_tape_options){ .record = grads });
-    return ses_model_forward(x->m, x->tape, &c->b, &r, &c->out, e);
+    x->pass.record = grads;
+    return ses_pass_run(&x->pass, &r, e);
 }
 
 /* ---- scores ---- */
@@ -215,13 +199,14 @@ static bool forward(chunk *c, ses_err *e)
 static ses_tensor *logit_rows(chunk *c, int which)
 {
     const ses_explain_target *g = &c->x->target;
-    const ses_output *o = ses_outputs_find(&c->out, g->output);
+    const ses_output *o = ses_outputs_find(&c->x->pass.out, g->output);
     if (!o) {
-        ses_tape_fail(c->x->tape, SES_EUNSUPPORTED, "the model has no output \"%s\"", g->output);
+        ses_tape_fail(c->x->pass.tape, SES_EUNSUPPORTED, "the model has no output \"%s\"", g->output);
         return NULL;
     }
     if (g->kind == SES_EXPLAIN_SEQUENCE || g->kind == SES_EXPLAIN_LM) return o->tensor;
-    return ses_gather(c->x->tape, o->tensor, ses_tape_ints(c->x->tape, c->row + which * c->n, c->n));
+    return ses_gather(c->x->pass.tape, o->tensor,
+                      ses_tape_ints(c->x->pass.tape, c->row + which * c->n, c->n));
 }
 
 /* [n, 1]: column `plus` of z minus column `minus` (-1: none). */
@@ -233,7 +218,7 @@ static ses_tensor *select_column(chunk *c, ses_tensor *z, int64_t plus, int64_t 
     if (!w || plus >= cols) return NULL;
     w[plus] = 1;
     if (minus >= 0) w[minus] = -1;
-    ses_tape *t = c->x->tape;
+    ses_tape *t = c->x->pass.tape;
     return ses_linear(t, z, ses_tape_input(t, w, (const int64_t[SES_MAX_DIM]){ 1, cols }), NULL, SES_ACT_NONE,
                       SES_OUT_IN);
 }
@@ -243,7 +228,7 @@ static ses_tensor *scores(chunk *c)
     const ses_explain_target *g = &c->x->target;
     ses_tensor *z = logit_rows(c, 0);
     if (g->kind != SES_EXPLAIN_SPAN) return select_column(c, z, g->label, g->foil);
-    return ses_add(c->x->tape, select_column(c, z, 0, -1), select_column(c, logit_rows(c, 1), 1, -1));
+    return ses_add(c->x->pass.tape, select_column(c, z, 0, -1), select_column(c, logit_rows(c, 1), 1, -1));
 }
 
 static bool is_finite(const ses_explain *x, double score, ses_err *e)
@@ -259,7 +244,7 @@ static bool read_scores(chunk *c, const ses_tensor *f, ses_err *e)
     ses_explain *x = c->x;
     ses_real *host = ses_arena_array(&x->mem, (size_t)c->n, sizeof *host, e);
     if (!host) return false;
-    if (!ses_tape_read(x->tape, f, host)) return ses_tape_ok(x->tape, e) && false;
+    if (!ses_tape_read(x->pass.tape, f, host)) return ses_tape_ok(x->pass.tape, e) && false;
     for (int64_t i = 0; i < c->n; i++) {
         if (!is_finite(x, (double)host[i], e)) return false;
         c->p->score[c->first + i] = (double)host[i];
@@ -294,10 +279,10 @@ static bool read_likelihoods(chunk *c, ses_err *e)
     ses_explain *x = c->x;
     const ses_explain_target *g = &x->target;
     bool span = g->kind == SES_EXPLAIN_SPAN;
-    const ses_output *o = ses_outputs_find(&c->out, g->output);
+    const ses_output *o = ses_outputs_find(&c->x->pass.out, g->output);
     const ses_tensor *z = span && o ? o->tensor : logit_rows(c, 0);
     ses_real *host = z ? ses_arena_array(&x->mem, (size_t)ses_count(z), sizeof *host, e) : NULL;
-    if (!host || !ses_tape_read(x->tape, z, host)) return ses_tape_ok(x->tape, e) && false;
+    if (!host || !ses_tape_read(x->pass.tape, z, host)) return ses_tape_ok(x->pass.tape, e) && false;
     const int32_t *cu = c->cu[g->of_decoder];
     for (int64_t i = 0; i < c->n; i++) {
         double *out = &c->p->log_likelihood[c->first + i];
@@ -324,12 +309,13 @@ static bool read_vectors(chunk *c, bool grad, ses_real *const to[SES_EXPLAIN_SID
     static const char *const name[] = { "inputs_embeds", "decoder_inputs_embeds" };
     ses_explain *x = c->x;
     for (int k = 0; k < ses_explain_vector_sides(x); k++) {
-        const ses_output *o = ses_outputs_find(&c->out, name[k]);
+        const ses_output *o = ses_outputs_find(&c->x->pass.out, name[k]);
         if (!to[k]) continue;
         ses_real *at = to[k] + c->first * ses_explain_vectors(x, k) * x->width[k];
-        if (!o ||
-            !(grad ? ses_tape_read_grad(x->tape, o->tensor, at) : ses_tape_read(x->tape, o->tensor, at)))
-            return ses_tape_ok(x->tape, e) && ses_fail(e, SES_EUNSUPPORTED, "the model has no %s", name[k]);
+        if (!o || !(grad ? ses_tape_read_grad(x->pass.tape, o->tensor, at)
+                         : ses_tape_read(x->pass.tape, o->tensor, at)))
+            return ses_tape_ok(x->pass.tape, e) &&
+                   ses_fail(e, SES_EUNSUPPORTED, "the model has no %s", name[k]);
     }
     return true;
 }
@@ -340,22 +326,21 @@ static bool read_gradients(chunk *c, ses_tensor *f, ses_err *e)
     ses_explain *x = c->x;
     ses_real *one = ses_arena_array(&x->mem, (size_t)c->n, sizeof *one, e);
     for (int64_t i = 0; one && i < c->n; i++) one[i] = 1;
-    if (!one || !f) return ses_tape_ok(x->tape, e) && false;
+    if (!one || !f) return ses_tape_ok(x->pass.tape, e) && false;
     const int64_t dim[SES_MAX_DIM] = { 1, c->n };
-    ses_backward(x->tape, ses_linear(x->tape, ses_reshape(x->tape, f, dim), ses_tape_input(x->tape, one, dim),
-                                     NULL, SES_ACT_NONE, SES_OUT_IN));
-    return ses_tape_ok(x->tape, e) && read_vectors(c, true, c->p->grad, e);
+    ses_backward(x->pass.tape,
+                 ses_linear(x->pass.tape, ses_reshape(x->pass.tape, f, dim),
+                            ses_tape_input(x->pass.tape, one, dim), NULL, SES_ACT_NONE, SES_OUT_IN));
+    return ses_tape_ok(x->pass.tape, e) && read_vectors(c, true, c->p->grad, e);
 }
 
 static bool give_rows(chunk *c, ses_err *e)
 {
     const ses_explain_taker *t = c->p->taker;
-    const ses_output *o = ses_outputs_find(&c->out, t->output);
-    if (!o) return ses_fail(e, SES_EUNSUPPORTED, "the model has no output \"%s\"", t->output);
-    ses_real *rows = ses_arena_array(&c->x->mem, (size_t)ses_count(o->tensor), sizeof *rows, e);
-    if (!rows || !ses_tape_read(c->x->tape, o->tensor, rows)) return ses_tape_ok(c->x->tape, e) && false;
-    t->take(t->ctx, c->first, c->n, rows, ses_cols(o->tensor));
-    return true;
+    const ses_real *rows = ses_pass_read(&c->x->pass, t->output, e);
+    if (rows)
+        t->take(t->ctx, c->first, c->n, rows, ses_cols(ses_pass_output(&c->x->pass, t->output, e)->tensor));
+    return rows != NULL;
 }
 
 static bool run_chunk(chunk *c, ses_err *e)
@@ -365,7 +350,7 @@ static bool run_chunk(chunk *c, ses_err *e)
     if (p->taker && !give_rows(c, e)) return false;
     if (p->vector[0] && !read_vectors(c, false, p->vector, e)) return false;
     ses_tensor *f = p->score || p->grad[0] ? scores(c) : NULL;
-    if (!ses_tape_ok(c->x->tape, e) || (p->score && !read_scores(c, f, e))) return false;
+    if (!ses_tape_ok(c->x->pass.tape, e) || (p->score && !read_scores(c, f, e))) return false;
     if (p->log_likelihood && !read_likelihoods(c, e)) return false;
     return !p->grad[0] || read_gradients(c, f, e);
 }
@@ -412,14 +397,11 @@ const ses_real *ses_explain_logits(ses_explain *x, const char *output, int64_t *
     x->target.kind = SES_EXPLAIN_SEQUENCE; /* all rows */
     bool ok = fill(&c, e) && forward(&c, e);
     x->target = before;
-    const ses_output *o = ok ? ses_outputs_find(&c.out, output) : NULL;
-    if (!o) {
-        if (ok) ses_fail(e, SES_EUNSUPPORTED, "the model has no output \"%s\"", output);
-        return NULL;
-    }
+    const ses_output *o = ok ? ses_pass_output(&x->pass, output, e) : NULL;
+    if (!o) return NULL;
     *rows = ses_rows(o->tensor), *cols = ses_cols(o->tensor);
     ses_real *host = ses_arena_array(&x->mem, (size_t)ses_count(o->tensor), sizeof *host, e);
-    if (host && ses_tape_read(x->tape, o->tensor, host)) return host;
-    ses_tape_ok(x->tape, e);
+    if (host && ses_tape_read(x->pass.tape, o->tensor, host)) return host;
+    ses_tape_ok(x->pass.tape, e);
     return NULL;
 }
