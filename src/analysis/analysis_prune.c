@@ -252,9 +252,8 @@ static bool run(ses_analysis_call *call, ses_err *e)
 {
     ses_prune p = { .call = call, .m = call->model };
     if (call->layers.given) return ses_fail(e, SES_EUSAGE, "--layers: heads of all layers are compared");
-    bool ok = check_args(call, call->args, e) && (p.tape = ses_tape_new(call->dev, NULL, e)) &&
-              prune(&p, call->args, e);
-    ses_tape_free(p.tape);
+    bool ok = check_args(call, call->args, e) && ses_pass_open(&p.pass, p.m, e) && prune(&p, call->args, e);
+    ses_pass_close(&p.pass);
     ses_arena_free(&p.mem);
     return ok;
 }

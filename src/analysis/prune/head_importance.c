@@ -7,31 +7,19 @@
 
 enum { BATCH_TOKENS = 4096 };
 
-/* Texts first .. first + n - 1 as a batch; returns n. */
-static size_t fill(ses_prune *p, size_t first, ses_batch *b, ses_err *e)
+/* Adds texts first .. first + n - 1; returns n, 0 after an error. */
+static size_t fill(ses_prune *p, size_t first, ses_err *e)
 {
+    ses_batch_builder *b = &p->pass.in;
     size_t n = 0;
-    int64_t tokens = 0, labels = 0;
     for (; first + n < p->n_texts; n++) {
         const ses_prune_text *t = &p->text[first + n];
-        if (n && tokens + labels + t->n + t->labels > BATCH_TOKENS) break;
-        tokens += t->n, labels += t->labels;
+        if (n && (int64_t)(b->ids.n + b->labels.n) + t->n + t->labels > BATCH_TOKENS) break;
+        if (!ses_batch_builder_add(b, t->id, p->sets_segments ? t->segment : NULL, t->n, e) ||
+            !ses_ints_append(&b->labels, t->label, t->labels, e) ||
+            (p->writes && !ses_batch_builder_end_target(b, e)))
+            return 0;
     }
-    int32_t *cu = ses_arena_array(&p->mem, n + 1, sizeof *cu, e),
-            *target_cu = ses_arena_array(&p->mem, n + 1, sizeof *target_cu, e),
-            *id = ses_arena_array(&p->mem, (size_t)tokens, sizeof *id, e),
-            *segment = ses_arena_array(&p->mem, (size_t)tokens, sizeof *segment, e),
-            *label = ses_arena_array(&p->mem, (size_t)labels, sizeof *label, e);
-    if (!cu || !target_cu || !id || !segment || !label) return 0;
-    for (size_t i = 0; i < n; i++) {
-        const ses_prune_text *t = &p->text[first + i];
-        for (int64_t j = 0; j < t->n; j++) id[cu[i] + j] = t->id[j], segment[cu[i] + j] = t->segment[j];
-        for (int64_t j = 0; j < t->labels; j++) label[target_cu[i] + j] = t->label[j];
-        cu[i + 1] = cu[i] + (int32_t)t->n, target_cu[i + 1] = target_cu[i] + (int32_t)t->labels;
-    }
-    *b = (ses_batch){ .seqs = (int64_t)n, .tokens = tokens, .cu_seqlens = cu, .ids = id, .labels = label };
-    if (p->writes) b->target_cu_seqlens = target_cu;
-    if (p->sets_segments) b->segments = segment;
     return n;
 }
 
@@ -45,17 +33,17 @@ static const char *prefix_of(const ses_prune *p, ses_part part)
 }
 
 /* Adds |output . gradient| of each sequence to the heads of one layer, which start at h. */
-static bool add_layer(ses_prune *p, const ses_batch *b, const ses_outputs *o, ses_prune_head *h, ses_err *e)
+static bool add_layer(ses_prune *p, ses_prune_head *h, ses_err *e)
 {
     char name[48];
     snprintf(name, sizeof name, "%shead_outputs.%d", prefix_of(p, h->part), (int)h->layer);
-    const ses_output *y = ses_outputs_find(o, name);
-    if (!y) return ses_fail(e, SES_EUNSUPPORTED, "the model has no output \"%s\"", name);
+    const ses_batch *b = &p->pass.batch;
+    const ses_output *y = ses_pass_output(&p->pass, name, e);
+    const ses_real *x = ses_pass_read(&p->pass, name, e);
+    if (!x) return false;
     int64_t heads = ses_model_part_heads(p->m, h->part, h->layer), C = ses_cols(y->tensor), D = C / heads;
-    ses_real *x = ses_arena_array(&p->mem, (size_t)ses_count(y->tensor), sizeof *x, e);
     ses_real *g = ses_arena_array(&p->mem, (size_t)ses_count(y->tensor), sizeof *g, e);
-    if (!x || !g || !ses_tape_read(p->tape, y->tensor, x) || !ses_tape_read_grad(p->tape, y->tensor, g))
-        return ses_tape_ok(p->tape, e) && false;
+    if (!g || !ses_tape_read_grad(p->pass.tape, y->tensor, g)) return ses_tape_ok(p->pass.tape, e) && false;
     const int32_t *target = b->target_cu_seqlens,
                   *cu = target && h->part != SES_PART_MAIN ? target : b->cu_seqlens;
     for (int64_t s = 0; s < b->seqs; s++) {
@@ -73,17 +61,16 @@ static bool add_layer(ses_prune *p, const ses_batch *b, const ses_outputs *o, se
     return true;
 }
 
-static bool add_batch(ses_prune *p, const ses_batch *b, ses_err *e)
+static bool add_batch(ses_prune *p, ses_err *e)
 {
-    ses_outputs o;
     ses_output_request r = { .head_outputs = true, .capture_gradients = true };
-    ses_tape_reset(p->tape, &(ses_tape_options){ .record = true });
-    if (!ses_model_forward(p->m, p->tape, b, &r, &o, e)) return false;
-    ses_backward(p->tape, o.loss);
-    if (!ses_tape_ok(p->tape, e)) return false;
+    p->pass.record = true;
+    if (!ses_pass_run(&p->pass, &r, e)) return false;
+    ses_backward(p->pass.tape, p->pass.out.loss);
+    if (!ses_tape_ok(p->pass.tape, e)) return false;
     for (size_t i = 0; i < p->n_heads;) {
         ses_mark mark = ses_arena_mark(&p->mem);
-        if (!add_layer(p, b, &o, &p->head[i], e)) return false;
+        if (!add_layer(p, &p->head[i], e)) return false;
         ses_arena_rewind(&p->mem, mark);
         i += (size_t)ses_model_part_heads(p->m, p->head[i].part, p->head[i].layer);
     }
@@ -93,11 +80,8 @@ static bool add_batch(ses_prune *p, const ses_batch *b, ses_err *e)
 bool ses_prune_importance(ses_prune *p, ses_err *e)
 {
     for (size_t first = 0, n; first < p->n_texts; first += n) {
-        ses_mark mark = ses_arena_mark(&p->mem);
-        ses_batch b;
         ses_analysis_progress(p->call, "importance", (int64_t)first, (int64_t)p->n_texts);
-        if (!(n = fill(p, first, &b, e)) || !add_batch(p, &b, e)) return false;
-        ses_arena_rewind(&p->mem, mark);
+        if (!(n = fill(p, first, e)) || !add_batch(p, e)) return false;
     }
     for (size_t i = 0, n; i < p->n_heads; i += n) {
         double sum = 0;
@@ -111,25 +95,21 @@ bool ses_prune_importance(ses_prune *p, ses_err *e)
     return true;
 }
 
-static int64_t count_right(ses_prune *p, const ses_batch *b, const ses_edits *edits, ses_err *e)
+static int64_t count_right(ses_prune *p, const ses_edits *edits, ses_err *e)
 {
-    ses_outputs o;
+    const char *output = p->m->class->head[0].output;
     int64_t right = 0;
-    ses_tape_reset(p->tape, &(ses_tape_options){ .record = false });
     ses_output_request r = { .logits = true, .edits = edits };
-    if (!ses_model_forward(p->m, p->tape, b, &r, &o, e)) return -1;
-    const ses_output *y = ses_outputs_find(&o, p->m->class->head[0].output);
-    int64_t n = y ? ses_cols(y->tensor) : 0, rows = y ? ses_rows(y->tensor) : 0;
-    ses_real *z = y ? ses_arena_array(&p->mem, (size_t)(n * rows), sizeof *z, e) : NULL;
-    if (!z || !ses_tape_read(p->tape, y->tensor, z)) {
-        ses_tape_ok(p->tape, e);
-        return -1;
-    }
+    p->pass.record = false;
+    const ses_real *z = ses_pass_run(&p->pass, &r, e) ? ses_pass_read(&p->pass, output, e) : NULL;
+    if (!z) return -1;
+    const ses_tensor *y = ses_pass_output(&p->pass, output, e)->tensor;
+    int64_t n = ses_cols(y), rows = ses_rows(y);
     for (int64_t s = 0; s < rows; s++) {
         int64_t best = 0;
         for (int64_t j = 1; j < n; j++)
             if (z[s * n + j] > z[s * n + best]) best = j;
-        right += best == b->labels[s];
+        right += best == p->pass.batch.labels[s];
     }
     return right;
 }
@@ -145,13 +125,10 @@ bool ses_prune_score(ses_prune *p, const ses_prune_head *const *without, size_t 
         edit[i] = (ses_head_edit){ without[i]->part, without[i]->layer, without[i]->head, 0 };
     ses_edits edits = { .heads = edit, .n_heads = n };
     for (size_t first = 0, k; first < p->n_texts; first += k) {
-        ses_mark mark = ses_arena_mark(&p->mem);
-        ses_batch b;
-        if (!(k = fill(p, first, &b, e))) return false;
-        int64_t now = count_right(p, &b, &edits, e);
+        if (!(k = fill(p, first, e))) return false;
+        int64_t now = count_right(p, &edits, e);
         if (now < 0) return false;
         right += now;
-        ses_arena_rewind(&p->mem, mark);
     }
     ses_arena_rewind(&p->mem, all);
     *accuracy = (double)right / (double)p->n_labels;

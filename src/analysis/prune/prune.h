@@ -8,6 +8,7 @@
 #include "analysis/analysis.h"
 #include "base/arena.h"
 #include "model/model_desc.h"
+#include "run/pass.h"
 
 /* Options of the analysis. */
 typedef struct ses_prune_args {
@@ -38,7 +39,7 @@ typedef struct ses_prune {
     const ses_analysis_call *call;
     const ses_model *m;
     ses_arena mem;
-    ses_tape *tape;
+    ses_pass pass;
     bool sets_segments;
     bool writes; /* an encoder-decoder: labels are tokens of target texts */
     ses_prune_text *text;
