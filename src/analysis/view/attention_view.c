@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "model/model_desc.h"
-#include "nn/decoder_input.h"
+#include "run/pass.h"
 #include "sesame/hooks.h"
 
 #include <inttypes.h>
@@ -32,16 +32,14 @@ typedef struct reader {
     ses_attention_view *v;
     const ses_analysis_call *call;
     const ses_view_request *q;
-    const ses_model *m;
-    ses_tape *tape;
-    ses_outputs out;
+    ses_pass pass;
 } reader;
 
 static const ses_output *find(const reader *r, const source *s, const char *what, int64_t layer)
 {
     char name[64];
     snprintf(name, sizeof name, "%s%s.%" PRId64, s->prefix, what, layer);
-    return ses_outputs_find(&r->out, name);
+    return ses_outputs_find(&r->pass.out, name);
 }
 
 static float *read_tensor(reader *r, const ses_tensor *t, ses_err *e)
@@ -49,7 +47,7 @@ static float *read_tensor(reader *r, const ses_tensor *t, ses_err *e)
     int64_t n = ses_count(t);
     float *x = ses_arena_array(&r->v->mem, (size_t)n, sizeof *x, e);
     ses_real *host = x ? ses_alloc_array((size_t)n, sizeof *host, e) : NULL;
-    bool ok = host && (ses_tape_read(r->tape, t, host) || ses_tape_ok(r->tape, e));
+    bool ok = host && (ses_tape_read(r->pass.tape, t, host) || ses_tape_ok(r->pass.tape, e));
     for (int64_t i = 0; ok && i < n; i++) x[i] = (float)host[i];
     ses_free(host);
     return ok ? x : NULL;
@@ -69,7 +67,7 @@ static bool read_weights(reader *r, const ses_view_family *f, const ses_output *
     ses_real *host = ses_alloc_array((size_t)n, sizeof *host, e);
     float *map = host ? ses_alloc_array((size_t)pairs, sizeof *map, e) : NULL;
     l->weight = map ? ses_arena_array(&r->v->mem, (size_t)(l->heads * units), sizeof *l->weight, e) : NULL;
-    bool ok = l->weight && (ses_tape_read(r->tape, o->tensor, host) || ses_tape_ok(r->tape, e));
+    bool ok = l->weight && (ses_tape_read(r->pass.tape, o->tensor, host) || ses_tape_ok(r->pass.tape, e));
     for (int64_t h = 0; ok && h < l->heads; h++) {
         for (int64_t i = 0; ok && i < pairs; i++) {
             map[i] = (float)host[h * pairs + i];
@@ -205,32 +203,27 @@ static bool check_memory(const ses_attention_view *v, const ses_model *m, ses_er
 static bool run(reader *r, ses_err *e)
 {
     const ses_view_side *s = &r->v->source, *t = &r->v->target;
-    int32_t cu[2] = { 0, (int32_t)s->tokens }, target_cu[2] = { 0, (int32_t)t->tokens };
-    ses_batch b = { .seqs = 1, .tokens = s->tokens, .cu_seqlens = cu, .ids = s->id, .segments = s->segment };
-    int32_t start = ses_decoder_filler(&r->m->c);
-    if (t->tokens) {
-        b.target_cu_seqlens = target_cu, b.target_ids = t->id;
-    } else if (r->m->stack[1].layer) { /* the decoder runs, too; its weights are not read */
-        target_cu[1] = 1;
-        b.target_cu_seqlens = target_cu, b.target_ids = &start;
-    }
-    ses_output_request request = { .attentions = true, .qkv = r->q->neurons };
-    return ses_model_forward(r->m, r->tape, &b, &request, &r->out, e) && read_all(r, e);
+    ses_batch_builder *b = &r->pass.in;
+    ses_output_request want = { .attentions = true, .qkv = r->q->neurons };
+    bool ok = ses_batch_builder_add(b, s->id, s->segment, s->tokens, e);
+    if (ok && t->tokens)
+        ok = ses_ints_append(&b->target_ids, t->id, t->tokens, e) && ses_batch_builder_end_target(b, e);
+    else if (ok && r->pass.model->stack[1].layer) /* its weights are not read */
+        ok = ses_batch_builder_idle(b, r->pass.model, e);
+    return ok && ses_pass_run(&r->pass, &want, e) && read_all(r, e);
 }
 
 bool ses_attention_view_make(ses_attention_view *v, const ses_analysis_call *call, const ses_view_request *q,
                              ses_err *e)
 {
-    reader r = { .v = v, .call = call, .q = q, .m = call->model };
+    reader r = { .v = v, .call = call, .q = q };
     v->words = q->words, v->hide_special = q->hide_special;
     if (!ses_view_encode(v, call, q, e) || !check_memory(v, call->model, e)) return false;
     /* without a target, the encoder alone; without the head, no class needs labels */
     ses_model *part = v->target.tokens ? NULL : ses_model_hidden_view(call->model, true, NULL);
     if (!part) part = ses_model_hidden_view(call->model, false, e);
-    r.m = part;
-    r.tape = part ? ses_tape_new(call->dev, NULL, e) : NULL;
-    bool ok = r.tape && run(&r, e);
-    ses_tape_free(r.tape);
+    bool ok = part && ses_pass_open(&r.pass, part, e) && run(&r, e);
+    ses_pass_close(&r.pass);
     ses_model_free(part);
     return ok;
 }
