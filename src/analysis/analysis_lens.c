@@ -4,7 +4,6 @@
 #include "analysis/text_file.h"
 #include "analysis/token_text.h"
 #include "base/alloc.h"
-#include "nn/decoder_input.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -33,11 +32,10 @@ typedef struct lens_run {
     ses_translators translators;
     bool tuned;
     /* the text */
-    bool is_cut;                                       /* longer than the model reads */
-    int32_t *id, *segment, *decoder_id, *row, *answer; /* row, answer: [n] */
-    char **name;                                       /* [n]: the token at each position */
-    int64_t tokens, source_tokens, n;
-    int32_t *source;
+    bool is_cut;          /* longer than the model reads */
+    int32_t *id, *answer; /* [tokens]; [n] */
+    char **name;          /* [n]: the token at each position */
+    int64_t tokens, n;
     ses_real **state, *logits, *final;
     int64_t *layer; /* [n_layers] */
     int64_t n_layers;
@@ -87,25 +85,29 @@ static bool put_tokens(lens_run *r, int64_t n, ses_err *e)
     return ok;
 }
 
-static bool encode(lens_run *r, const char *text, int32_t **id, int64_t *n, ses_err *e)
+/* Sets r->id to the tokens of a text. source: the model's first input. */
+static bool encode(lens_run *r, const char *text, bool source, ses_err *e)
 {
     int64_t limit = ses_model_max_tokens(r->l.m);
     ses_input in = { .text = { text, strlen(text) } };
     if (!ses_encode(r->l.tokens, &in, NULL, e)) return false;
     const ses_encoding *x = ses_encode_ctx_result(r->l.tokens);
     if (!x->n) return ses_fail(e, SES_EARG, "the text has no tokens");
-    *n = (int64_t)x->n < limit ? (int64_t)x->n : limit;
+    r->tokens = (int64_t)x->n < limit ? (int64_t)x->n : limit;
     r->is_cut |= (int64_t)x->n > limit;
     if ((int64_t)x->n > limit)
         ses_report_note(r->call->report,
                         "The text has %zu tokens, the model reads %lld: the rest is left out.", x->n,
                         (long long)limit);
-    *id = ses_alloc_array((size_t)*n, sizeof **id, e);
-    if (!*id) return false;
-    memcpy(*id, x->id, (size_t)*n * sizeof **id);
-    if (!r->l.decoder && !(r->segment = ses_alloc_array((size_t)*n, sizeof *r->segment, e))) return false;
-    for (int64_t i = 0; !r->l.decoder && i < *n; i++) r->segment[i] = x->type_id[i];
-    return true;
+    ses_encoding head = *x;
+    head.n = (size_t)r->tokens;
+    if (source && !ses_batch_builder_add_encoding(&r->l.pass.in, &head, r->l.segments && !r->l.decoder, e))
+        return false;
+    ses_free(r->id);
+    r->id = ses_alloc_array((size_t)r->tokens, sizeof *r->id, e);
+    if (!r->id) return false;
+    memcpy(r->id, x->id, (size_t)r->tokens * sizeof *r->id);
+    return !source || put_tokens(r, r->tokens, e);
 }
 
 /* Positions that are read: masks, all tokens of a causal model, all tokens of the decoder. */
@@ -113,8 +115,8 @@ static bool choose_positions(lens_run *r, ses_err *e)
 {
     const ses_lens *l = &r->l;
     int32_t mask = l->config.role[SES_ROLE_MASK];
-    r->row = ses_alloc_array((size_t)r->tokens, sizeof *r->row, e);
-    r->answer = r->row ? ses_alloc_array((size_t)r->tokens, sizeof *r->answer, e) : NULL;
+    ses_batch_builder *in = &r->l.pass.in;
+    r->answer = ses_alloc_array((size_t)r->tokens, sizeof *r->answer, e);
     r->name = r->answer ? ses_alloc_array((size_t)r->tokens, sizeof *r->name, e) : NULL;
     if (!r->name) return false;
     for (int64_t i = 0; i < r->tokens && r->n < MAX_POSITIONS; i++) {
@@ -125,8 +127,9 @@ static bool choose_positions(lens_run *r, ses_err *e)
                           : r->id[i] != mask ? r->id[i]
                                              : -1;
         /* a decoder's row reads the token before the one that it predicts */
-        if (!(r->name[r->n] = token_text(r, l->decoder ? r->decoder_id[i] : r->id[i], e))) return false;
-        r->row[r->n++] = (int32_t)i;
+        if (!(r->name[r->n] = token_text(r, (l->decoder ? in->target_ids : in->ids).p[i], e))) return false;
+        if (!ses_ints_push(&in->rows, (int32_t)i, e)) return false;
+        r->n++;
     }
     if (r->n) return true;
     if (r->is_cut)
@@ -141,20 +144,14 @@ static bool choose_positions(lens_run *r, ses_err *e)
 static bool read_text(lens_run *r, ses_err *e)
 {
     const char *text = r->call->operands[0];
-    const ses_config *c = &r->l.m->c;
     if (!r->l.decoder && r->a->target)
         return ses_fail(e, SES_EUSAGE, "--target: %s has no decoder; --token TOKEN ranks a token",
                         ses_model_class_name(r->l.m));
-    if (!r->l.decoder) {
-        if (!encode(r, text, &r->id, &r->tokens, e) || !put_tokens(r, r->tokens, e)) return false;
-        return choose_positions(r, e);
-    }
-    if (!encode(r, text, &r->source, &r->source_tokens, e) || !put_tokens(r, r->source_tokens, e) ||
-        !encode(r, r->a->target ? r->a->target : text, &r->id, &r->tokens, e))
+    if (!encode(r, text, true, e)) return false;
+    if (r->l.decoder && (!encode(r, r->a->target ? r->a->target : text, false, e) ||
+                         !ses_batch_builder_shift(&r->l.pass.in, r->l.m, r->id, r->tokens, e)))
         return false;
-    r->decoder_id = ses_alloc_array((size_t)r->tokens, sizeof *r->decoder_id, e);
-    if (!r->decoder_id) return false;
-    return ses_decoder_shift(c, r->id, (size_t)r->tokens, r->decoder_id, e) && choose_positions(r, e);
+    return choose_positions(r, e);
 }
 
 /* --token replaces the answer of every position. */
@@ -246,9 +243,6 @@ static bool compute(lens_run *r, ses_err *e)
 static bool run_model(lens_run *r, ses_err *e)
 {
     ses_lens *l = &r->l;
-    const int32_t cu[] = { 0, (int32_t)r->tokens }, source[] = { 0, (int32_t)r->source_tokens };
-    ses_lens_batch b = { .seqs = 1, .cu = cu, .id = r->id, .segment = r->segment, .row = r->row, .n = r->n };
-    if (l->decoder) b.cu = source, b.id = r->source, b.target_cu = cu, b.target_id = r->decoder_id;
     size_t V = (size_t)l->vocab, n = (size_t)r->n;
     r->state = ses_alloc_array((size_t)l->layers + 1, sizeof *r->state, e);
     r->logits = r->state ? ses_alloc_array(n * V, sizeof *r->logits, e) : NULL;
@@ -261,7 +255,7 @@ static bool run_model(lens_run *r, ses_err *e)
     }
     if (!r->layer) return false;
     r->p = ses_alloc_array(n * (size_t)r->n_layers, sizeof *r->p, e);
-    return r->p && ses_lens_states(l, &b, r->state, r->final, e);
+    return r->p && ses_lens_states(l, r->state, r->final, e);
 }
 
 /* ---- training ---- */
@@ -358,7 +352,7 @@ static bool put_result(const lens_run *r, ses_err *e)
         char *answer = token_text(r, r->answer[i], e);
         if (!answer) return false;
         ses_json_begin_object(w);
-        ses_json_member_int(w, "position", r->row[i]);
+        ses_json_member_int(w, "position", r->l.pass.request.rows[i]);
         ses_json_member_string(w, "token", r->name[i]);
         ses_json_member_string(w, "target", answer);
         ses_json_member_int(w, "target_id", r->answer[i]);
@@ -412,8 +406,8 @@ static bool report_position(const lens_run *r, int64_t i, ses_err *e)
 {
     char title[160], *answer = token_text(r, r->answer[i], e);
     if (!answer) return false;
-    snprintf(title, sizeof title, "Position %d, %s: rank and probability of \"%s\"", (int)r->row[i],
-             r->name[i], answer);
+    snprintf(title, sizeof title, "Position %d, %s: rank and probability of \"%s\"",
+             (int)r->l.pass.request.rows[i], r->name[i], answer);
     ses_free(answer);
     ses_figure *f =
         ses_report_table(r->call->report, title, ">layer|best tokens|>rank|>probability|>entropy|>KL");
@@ -475,10 +469,8 @@ static bool run(ses_analysis_call *call, ses_err *e)
     }
     for (int64_t i = 0; r.state && i <= r.l.layers; i++) ses_free(r.state[i]);
     for (int64_t i = 0; r.name && i < r.n; i++) ses_free(r.name[i]);
-    ses_free(r.state), ses_free(r.name), ses_free(r.id), ses_free(r.segment), ses_free(r.decoder_id),
-        ses_free(r.source);
-    ses_free(r.row), ses_free(r.answer), ses_free(r.logits), ses_free(r.final), ses_free(r.layer),
-        ses_free(r.p);
+    ses_free(r.state), ses_free(r.name), ses_free(r.id), ses_free(r.answer), ses_free(r.logits),
+        ses_free(r.final), ses_free(r.layer), ses_free(r.p);
     ses_translators_free(&r.translators);
     ses_lens_close(&r.l);
     return ok;

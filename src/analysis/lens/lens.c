@@ -91,22 +91,21 @@ bool ses_lens_open(ses_lens *l, const ses_model *m, const ses_tokenizer *t, cons
                         "%s projects its last layer to more columns than its layers have", m->class->name);
     l->vocab = m->c.vocab;
     l->tokens = ses_encode_ctx_new(t, e);
-    l->tape = l->tokens ? ses_tape_new(m->dev, NULL, e) : NULL;
-    return l->tape != NULL;
+    return l->tokens && ses_pass_open(&l->pass, m, e);
 }
 
 void ses_lens_close(ses_lens *l)
 {
     ses_encode_ctx_free(l->tokens);
-    ses_tape_free(l->tape);
+    ses_pass_close(&l->pass);
     *l = (ses_lens){ 0 };
 }
 
 /* Copies rows of an output to the host. last: it may have fewer columns than the others. */
-static bool copy_rows(ses_lens *l, const ses_outputs *out, const char *name, const ses_lens_batch *b,
-                      bool last, ses_real *to, ses_err *e)
+static bool copy_rows(ses_lens *l, const char *name, bool last, ses_real *to, ses_err *e)
 {
-    const ses_output *x = ses_outputs_find(out, name);
+    const ses_output *x = ses_outputs_find(&l->pass.out, name);
+    const ses_output_request *r = &l->pass.request;
     if (!x || !x->tensor)
         return ses_fail(e, SES_EUNSUPPORTED,
                         "this model does not give out its layers: a lens cannot read them");
@@ -114,50 +113,40 @@ static bool copy_rows(ses_lens *l, const ses_outputs *out, const char *name, con
     if (last ? cols > l->width : cols != l->width)
         return ses_fail(e, SES_EUNSUPPORTED, "%s has %lld columns, expected %lld: a lens cannot read it",
                         name, (long long)cols, (long long)l->width);
-    ses_tensor *rows = ses_gather(l->tape, x->tensor, ses_tape_ints(l->tape, b->row, b->n));
-    return ses_tape_read(l->tape, rows, to) || ses_tape_ok(l->tape, e);
+    ses_tensor *rows = ses_gather(l->pass.tape, x->tensor, ses_tape_ints(l->pass.tape, r->rows, r->n_rows));
+    return ses_tape_read(l->pass.tape, rows, to) || ses_tape_ok(l->pass.tape, e);
 }
 
-bool ses_lens_states(ses_lens *l, const ses_lens_batch *b, ses_real *const *state, ses_real *logits,
-                     ses_err *e)
+bool ses_lens_states(ses_lens *l, ses_real *const *state, ses_real *logits, ses_err *e)
 {
     char name[48];
-    ses_outputs out;
-    ses_batch in = { .seqs = b->seqs,
-                     .tokens = b->cu[b->seqs],
-                     .cu_seqlens = b->cu,
-                     .ids = b->id,
-                     .segments = l->segments ? b->segment : NULL,
-                     .target_cu_seqlens = b->target_cu,
-                     .target_ids = b->target_id };
-    ses_output_request want = { .logits = true, .hidden_states = true, .rows = b->row, .n_rows = b->n };
-    ses_tape_reset(l->tape, NULL);
-    if (!ses_model_forward(l->m, l->tape, &in, &want, &out, e)) return false;
-    const ses_output *y = ses_outputs_find(&out, l->head->output);
+    static const ses_output_request want = { .logits = true, .hidden_states = true };
+    if (!ses_pass_run(&l->pass, &want, e)) return false;
+    const ses_output *y = ses_outputs_find(&l->pass.out, l->head->output);
     if (!y || ses_cols(y->tensor) != l->vocab)
         return ses_fail(e, SES_EUNSUPPORTED, "this model has no logits of its vocabulary");
-    if (!ses_tape_read(l->tape, y->tensor, logits)) return ses_tape_ok(l->tape, e);
+    if (!ses_tape_read(l->pass.tape, y->tensor, logits)) return ses_tape_ok(l->pass.tape, e);
     for (int64_t i = 0; i <= l->layers; i++) {
         snprintf(name, sizeof name, "%shidden_states.%lld", l->m->stack[l->decoder].outputs, (long long)i);
-        if (!copy_rows(l, &out, name, b, i == l->layers, state[i], e)) return false;
+        if (!copy_rows(l, name, i == l->layers, state[i], e)) return false;
     }
-    for (int64_t i = 0; i < b->n * l->vocab; i++)
+    for (int64_t i = 0; i < l->pass.request.n_rows * l->vocab; i++)
         if (isnan(logits[i]))
             return ses_fail(e, SES_EFORMAT, "the model computes NaN: its weights are damaged");
-    return ses_tape_ok(l->tape, e);
+    return ses_tape_ok(l->pass.tape, e);
 }
 
 bool ses_lens_read(ses_lens *l, const ses_translators *t, int64_t layer, const ses_real *state, int64_t n,
                    ses_real *logits, ses_err *e)
 {
     int64_t w = l->width, cols = layer == l->layers ? ses_head_width(&l->m->c) : w;
-    ses_tape_reset(l->tape, NULL);
-    ses_tensor *x = ses_tape_input(l->tape, state, SES_DIM(n, cols));
+    ses_tape_reset(l->pass.tape, NULL);
+    ses_tensor *x = ses_tape_input(l->pass.tape, state, SES_DIM(n, cols));
     if (t && layer < l->layers) {
-        ses_tensor *a = ses_tape_input(l->tape, t->a + layer * w * w, SES_DIM(w, w));
-        ses_tensor *b = ses_tape_input(l->tape, t->b + layer * w, SES_DIM(w));
-        x = ses_add(l->tape, x, ses_linear(l->tape, x, a, b, SES_ACT_NONE, SES_OUT_IN));
+        ses_tensor *a = ses_tape_input(l->pass.tape, t->a + layer * w * w, SES_DIM(w, w));
+        ses_tensor *b = ses_tape_input(l->pass.tape, t->b + layer * w, SES_DIM(w));
+        x = ses_add(l->pass.tape, x, ses_linear(l->pass.tape, x, a, b, SES_ACT_NONE, SES_OUT_IN));
     }
-    ses_tensor *y = ses_model_lens(l->m, l->tape, x, layer == l->layers);
-    return ses_tape_read(l->tape, y, logits) || (ses_tape_ok(l->tape, e) && false);
+    ses_tensor *y = ses_model_lens(l->m, l->pass.tape, x, layer == l->layers);
+    return ses_tape_read(l->pass.tape, y, logits) || (ses_tape_ok(l->pass.tape, e) && false);
 }

@@ -7,6 +7,7 @@
 
 #include "analysis/analysis.h"
 #include "model/model_desc.h"
+#include "run/pass.h"
 #include "text/tokenizer_config.h"
 
 /* Translators of the layers 0 .. layers - 1; the last layer has none. */
@@ -33,28 +34,17 @@ typedef struct ses_lens {
     bool segments;        /* the model reads token type ids */
     int64_t layers, width, vocab; /* layers: number of the last one */
     ses_encode_ctx *tokens;
-    ses_tape *tape;
+    ses_pass pass;
 } ses_lens;
 
 /* Fails if the model has no language model head. dir: folder of the tokenizer. */
 bool ses_lens_open(ses_lens *l, const ses_model *m, const ses_tokenizer *t, const char *dir, ses_err *e);
 void ses_lens_close(ses_lens *l);
 
-/* Sequences for a pass. Encoder-decoders: the decoder reads the target shifted right, so that row t predicts
- * target token t. */
-typedef struct ses_lens_batch {
-    int64_t seqs;
-    const int32_t *cu, *id;               /* source */
-    const int32_t *segment;               /* token type ids, if the lens uses them; else NULL */
-    const int32_t *target_cu, *target_id; /* encoder-decoders, shifted; else NULL */
-    const int32_t *row;                   /* [n]: rows of the hidden states to read */
-    int64_t n;
-} ses_lens_batch;
-
-/* Runs the model. state: [layers + 1] of [n, width]; the last state may have fewer columns. logits: [n,
- * vocab], computed by the model itself. */
-bool ses_lens_states(ses_lens *l, const ses_lens_batch *b, ses_real *const *state, ses_real *logits,
-                     ses_err *e);
+/* Runs the model on the sequences of l->pass.in and reads the states of its rows. state: [layers + 1] of
+ * [n, width]; the last state may have fewer columns. logits: [n, vocab], computed by the model itself.
+ * Encoder-decoders: the decoder reads the target shifted right, so that row t predicts target token t. */
+bool ses_lens_states(ses_lens *l, ses_real *const *state, ses_real *logits, ses_err *e);
 
 /* Logits of the states of a layer; t NULL: without translators. */
 bool ses_lens_read(ses_lens *l, const ses_translators *t, int64_t layer, const ses_real *state, int64_t n,

@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "lens.h"
-#include "nn/decoder_input.h"
 #include "op/op.h"
 #include "sesame/optim.h"
 
@@ -21,19 +20,13 @@ typedef struct tuning {
     ses_optim *optim;
     ses_tensor **a, **b; /* [layers] */
     ses_tape *tape;
-    /* a batch */
-    int32_t *id, *segment, *target, *cu, *row;
-    size_t cap_id, cap_segment, cap_target, cap_cu;
-    int64_t seqs, rows;
     ses_real **state, *logits; /* [layers + 1] of [MAX_ROWS, width]; [MAX_ROWS, vocab] */
 } tuning;
 
 static void tuning_free(tuning *t)
 {
     for (int64_t i = 0; t->state && i <= t->l->layers; i++) ses_free(t->state[i]);
-    ses_free(t->state), ses_free(t->logits), ses_free(t->id), ses_free(t->segment), ses_free(t->target),
-        ses_free(t->cu);
-    ses_free(t->row), ses_free(t->a), ses_free(t->b);
+    ses_free(t->state), ses_free(t->logits), ses_free(t->a), ses_free(t->b);
     ses_optim_free(t->optim);
     ses_tape_free(t->tape);
     ses_store_free(t->store);
@@ -47,11 +40,10 @@ static bool allocate(tuning *t, ses_err *e)
     t->state = ses_alloc_array((size_t)l->layers + 1, sizeof *t->state, e);
     t->a = ses_alloc_array((size_t)l->layers, sizeof(ses_tensor *), e);
     t->b = ses_alloc_array((size_t)l->layers, sizeof(ses_tensor *), e);
-    t->row = ses_alloc_array(MAX_ROWS, sizeof *t->row, e);
     t->logits = ses_alloc_array((size_t)(MAX_ROWS * l->vocab), sizeof *t->logits, e);
     t->store = ses_store_new(l->m->dev, e);
     t->tape = t->store ? ses_tape_new(l->m->dev, &(ses_tape_options){ .record = true }, e) : NULL;
-    if (!t->state || !t->a || !t->b || !t->row || !t->logits || !t->tape) return false;
+    if (!t->state || !t->a || !t->b || !t->logits || !t->tape) return false;
     for (int64_t i = 0; i <= l->layers; i++)
         if (!(t->state[i] = ses_alloc_array((size_t)(MAX_ROWS * l->width), sizeof **t->state, e)))
             return false;
@@ -78,54 +70,35 @@ static bool add_text(tuning *t, size_t number, bool *took, ses_err *e)
     ses_encode_options eo = { .truncation = SES_TRUNCATE_ONLY_FIRST, .max_length = limit };
     if (!ses_encode(l->tokens, &t->text[number], &eo, e)) return false;
     const ses_encoding *x = ses_encode_ctx_result(l->tokens);
-    int32_t at = t->seqs ? t->cu[t->seqs] : 0;
-    *took = !t->seqs || at + (int64_t)x->n <= t->o->batch_tokens;
+    ses_batch_builder *b = &l->pass.in;
+    int32_t at = (int32_t)b->ids.n;
+    *took = !at || at + (int64_t)x->n <= t->o->batch_tokens;
     if (!*took || !x->n) return true;
-    if (!ses_array_reserve(&t->id, &t->cap_id, (size_t)at + x->n, sizeof *t->id, e) ||
-        !ses_array_reserve(&t->segment, &t->cap_segment, (size_t)at + x->n, sizeof *t->segment, e) ||
-        !ses_array_reserve(&t->target, &t->cap_target, (size_t)at + x->n, sizeof *t->target, e) ||
-        !ses_array_reserve(&t->cu, &t->cap_cu, (size_t)t->seqs + 2, sizeof *t->cu, e))
+    if (!ses_batch_builder_add_encoding(b, x, l->segments, e) ||
+        (l->decoder && !ses_batch_builder_shift(b, l->m, x->id, (int64_t)x->n, e)))
         return false;
-    if (l->decoder && !ses_decoder_shift(&l->m->c, x->id, x->n, t->target + at, e)) return false;
     ses_rng_key key = { t->o->seed, (uint32_t)ses_optim_steps(t->optim), MASK_SITE };
     for (size_t i = 0; i < x->n; i++) {
         int32_t token = at + (int32_t)i;
         bool draws = ses_rand32(key, (uint64_t)token) % 100 < MASK_PERCENT;
         bool reads = l->masked ? draws && !x->special_mask[i] : l->decoder || i + 1 < x->n;
-        t->id[token] = l->masked && reads ? l->config.role[SES_ROLE_MASK] : x->id[i];
-        t->segment[token] = x->type_id[i];
-        if (reads && t->rows < MAX_ROWS) t->row[t->rows++] = token;
+        if (l->masked && reads) b->ids.p[token] = l->config.role[SES_ROLE_MASK];
+        if (reads && b->rows.n < MAX_ROWS && !ses_ints_push(&b->rows, token, e)) return false;
     }
-    t->cu[0] = 0;
-    t->cu[++t->seqs] = at + (int32_t)x->n;
     return true;
 }
 
 /* Fills a batch with the next texts; begins again after the last. */
 static bool fill(tuning *t, ses_err *e)
 {
+    const ses_batch_builder *b = &t->l->pass.in;
     bool took = true;
-    t->seqs = t->rows = 0;
-    for (size_t tried = 0; took && tried <= 2 * t->n_texts && t->rows < MAX_ROWS; tried++) {
+    for (size_t tried = 0; took && tried <= 2 * t->n_texts && b->rows.n < MAX_ROWS; tried++) {
         if (!add_text(t, t->next, &took, e)) return false;
         if (took) t->next = (t->next + 1) % t->n_texts;
-        if (t->seqs >= 4096) break;
+        if (b->cu_seqlens.n > 4096) break;
     }
-    return t->rows || ses_fail(e, SES_EFORMAT, "no token of the texts can be predicted");
-}
-
-static bool run_model(tuning *t, ses_err *e)
-{
-    bool decoder = t->l->decoder;
-    ses_lens_batch b = { .seqs = t->seqs,
-                         .cu = t->cu,
-                         .id = t->id,
-                         .segment = t->segment,
-                         .target_cu = decoder ? t->cu : NULL,
-                         .target_id = decoder ? t->target : NULL,
-                         .row = t->row,
-                         .n = t->rows };
-    return ses_lens_states(t->l, &b, t->state, t->logits, e);
+    return b->rows.n || ses_fail(e, SES_EFORMAT, "no token of the texts can be predicted");
 }
 
 /* KL of one layer; adds its gradients. */
@@ -133,10 +106,11 @@ static bool step_layer(tuning *t, int64_t i, double *loss, ses_err *e)
 {
     const ses_lens *l = t->l;
     ses_real value;
+    int64_t n = l->pass.request.n_rows;
     ses_tape_reset(t->tape, NULL);
-    ses_tensor *h = ses_tape_input(t->tape, t->state[i], SES_DIM(t->rows, l->width));
+    ses_tensor *h = ses_tape_input(t->tape, t->state[i], SES_DIM(n, l->width));
     ses_tensor *x = ses_add(t->tape, h, ses_linear(t->tape, h, t->a[i], t->b[i], SES_ACT_NONE, SES_OUT_IN));
-    ses_tensor *y = ses_tape_input(t->tape, t->logits, SES_DIM(t->rows, l->vocab));
+    ses_tensor *y = ses_tape_input(t->tape, t->logits, SES_DIM(n, l->vocab));
     ses_tensor *kl = ses_teacher_loss(t->tape, ses_model_lens(l->m, t->tape, x, false), y, SES_TEACHER_KL, 1);
     if (!kl || !ses_tape_read(t->tape, kl, &value)) return ses_tape_ok(t->tape, e) && false;
     *loss = (double)value;
@@ -150,7 +124,7 @@ static bool step_layer(tuning *t, int64_t i, double *loss, ses_err *e)
 /* One update. loss: [layers]. */
 static bool step(tuning *t, double rate, double *loss, ses_err *e)
 {
-    if (!fill(t, e) || !run_model(t, e)) return false;
+    if (!fill(t, e) || !ses_lens_states(t->l, t->state, t->logits, e)) return false;
     ses_store_zero_grad(t->store);
     for (int64_t i = 0; i < t->l->layers; i++)
         if (!step_layer(t, i, &loss[i], e)) return false;
