@@ -175,4 +175,17 @@ doubt labels.csv 'which column has the labels? "a", "b" may be labels; name it w
 printf 'I loved it. Great!,positive\nbad it was,negative\nso it was,negative\nso so film,negative\n' >"$tmp/once.csv"
 doubt once.csv 'columns: "I loved it. Great!", "positive"'
 ok "with the option" exits 0 "$sesame" data "$tmp/once.csv" --task classify --no-header
+
+# ---- finetune --eval 10%: a part of the training data ----
+
+ok "a method" exits 0 "$sesame" finetune --task classify --method nb --train "$tmp/train.tsv" --eval 10% -o "$tmp/held"
+ok "names the part" err_has 'train.tsv: 8 examples are held out for evaluation, drawn by seed 42'
+ok "its results" grep -q '"eval_samples": 8' "$tmp/held/eval_results.json"
+# shellcheck disable=SC2086
+ok "a model" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval 10% --epochs 1 --seed 7 -o "$tmp/held2"
+ok "names the part, too" err_has 'train.tsv: 8 examples are held out for evaluation, drawn by seed 7'
+ok "72 examples are left" err_has '72 examples of .*, 8 for evaluation'
+ok "four of a label" grep -q '"eval_neg_number": 4' "$tmp/held/eval_results.json"
+ok "no part" exits 2 "$sesame" finetune --task classify --method nb --train "$tmp/train.tsv" --eval 0% -o "$tmp/none"
+ok "is refused" err_has 'eval 0%: expected a part above 0% and below 100%'
 counted

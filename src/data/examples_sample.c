@@ -216,6 +216,7 @@ ses_examples *ses_examples_sample(const ses_examples *d, const ses_sample *s, se
         ok = choose_size(&m, d, s->size, chosen, e);
     else if (ok)
         memset(chosen, true, d->n);
+    for (size_t i = 0; ok && s->others && i < d->n; i++) chosen[i] = !chosen[i];
     ses_examples *out = ok ? copy(d, chosen, e) : NULL;
     ses_free(m.item);
     ses_free(chosen);

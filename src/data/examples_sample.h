@@ -12,6 +12,7 @@ typedef struct ses_sample {
      * (without types: each tag), so that a sentence may count for several. 0: not limited. */
     int64_t shots;
     uint64_t seed;
+    bool others; /* the examples that are not drawn instead */
 } ses_sample;
 
 /* The subset, in the order of d and with its labels; all examples if neither number is set. It borrows the

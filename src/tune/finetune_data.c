@@ -6,6 +6,7 @@
 #include "base/suggest.h"
 #include "data/examples_sample.h"
 #include "finetune_impl.h"
+#include "held_out.h"
 #include "tune/few_shot/few_shot.h"
 #include "tune/gpt/gpt_tuning.h"
 
@@ -122,6 +123,22 @@ bool ses_finetune_find_task(ses_finetune *f, ses_err *e)
     return d->task != NULL;
 }
 
+/* eval 10%: divides the training examples. */
+static bool hold_out(ses_finetune *f, ses_err *e)
+{
+    const ses_finetune_options *o = &f->o;
+    if (ses_finetune_eval_spec(&o->task, f->task, &f->spec).kind != f->spec.kind)
+        return ses_fail(e, SES_EUSAGE, "eval %s: pairs with scores evaluate this training: give a file",
+                        o->eval);
+    f->divided_train = f->own_train;
+    f->own_train = NULL;
+    if (!ses_held_out_take(o->eval, (uint64_t)o->run.seed, f->train_rows, &f->own_train, &f->own_eval, e))
+        return ses_wrap(e, "%s", f->train_name);
+    f->train_rows = f->own_train;
+    f->eval_rows = f->own_eval;
+    return true;
+}
+
 /* train_size, shots: replaces the training examples by a part of them. */
 static bool draw_train(ses_finetune *f, ses_err *e)
 {
@@ -146,14 +163,15 @@ bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e)
     f->train_rows = o->train_examples;
     f->eval_rows = o->eval_examples;
     if (o->train) f->train_rows = f->own_train = ses_data_open(&f->spec, o->train, NULL, e);
-    if (!f->train_rows || !draw_train(f, e)) return false;
+    bool held = ses_held_out_is(o->eval);
+    if (!f->train_rows || (held && !hold_out(f, e)) || !draw_train(f, e)) return false;
     bool soft = o->task.few_shot && o->task.few_shot->soft; /* texts with one best label differ in scores */
     if (!soft && !ses_examples_check_learnable(f->train_rows, e)) return ses_wrap(e, "%s", f->train_name);
     if (!ses_finetune_match_labels(f, e)) return false;
     if (f->eval_rows && f->task->has_label_names &&
         !ses_examples_align_labels(f->eval_rows, f->train_rows, e))
         return ses_wrap(e, "%s", f->eval_name);
-    if (!o->eval) return compare_rows(f, e);
+    if (!o->eval || held) return compare_rows(f, e);
     ses_data_spec spec = ses_finetune_eval_spec(&o->task, f->task, &f->spec);
     f->eval_rows = f->own_eval =
         ses_data_open(&spec, o->eval, spec.kind == f->spec.kind ? f->train_rows : NULL, e);
@@ -163,6 +181,9 @@ bool ses_finetune_prepare_data(ses_finetune *f, ses_err *e)
 void ses_finetune_report_overlap(const ses_finetune *f, ses_training_fn *on_event, void *ctx)
 {
     char text[400];
+    if (ses_held_out_is(f->o.eval))
+        ses_training_notify(on_event, ctx, "%s: %zu examples are held out for evaluation, drawn by seed %lld",
+                            f->train_name, ses_examples_count(f->own_eval), (long long)f->o.run.seed);
     if (*ses_row_overlap_text(&f->overlap, f->eval_name, text, sizeof text))
         ses_training_notify(on_event, ctx, "%s", text);
 }
@@ -179,6 +200,7 @@ static bool check_set(const ses_finetune_options *o, ses_row_overlap *overlap, s
     ses_examples_free(f.own_train);
     ses_examples_free(f.whole_train);
     ses_examples_free(f.own_eval);
+    ses_examples_free(f.divided_train);
     return ok;
 }
 

@@ -45,8 +45,10 @@ struct ses_finetune {
     ses_device *dev;              /* borrowed */
     ses_json_doc *config;         /* config.json of the base model */
     struct ses_word_stack *words; /* o.embed, until the tuner takes it */
-    ses_examples *whole_train;    /* the file own_train is a part of (train_size, shots); NULL: none */
-    ses_examples *own_train;      /* read from files, or a part; NULL: the caller's examples */
+    ses_examples
+        *divided_train;        /* the file that own_eval is a part of (eval 10%); NULL: none, or not owned */
+    ses_examples *whole_train; /* the file own_train is a part of (train_size, shots); NULL: none */
+    ses_examples *own_train;   /* read from files, or a part; NULL: the caller's examples */
     ses_examples *own_eval;
     ses_examples *train_rows, *eval_rows; /* eval_rows NULL: no evaluation */
     const char *train_name, *eval_name;   /* for messages: the file names */

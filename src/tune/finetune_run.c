@@ -481,6 +481,7 @@ void ses_finetune_free(ses_finetune *f)
     ses_examples_free(f->own_train);
     ses_examples_free(f->whole_train);
     ses_examples_free(f->own_eval);
+    ses_examples_free(f->divided_train);
     ses_examples_free(f->base_labels);
     ses_eval_report_free(&f->report);
     ses_free(f->errors);

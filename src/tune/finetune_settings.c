@@ -18,8 +18,9 @@ static const ses_opt opt[] = {
     SES_OPT_INT(ses_finetune_settings, o.shots, "shots", "0", 0, 1e12,
                 "instead: N random examples of each class; tag: N sentences with each entity type",
                 .zero_word = "all", .group = "data"),
-    SES_OPT_TEXT(ses_finetune_settings, o.eval, "eval", "FILE",
-                 "evaluation data; they select the best checkpoint"),
+    SES_OPT_TEXT(ses_finetune_settings, o.eval, "eval", "FILE|PERCENT",
+                 "evaluation data; they select the best checkpoint; 10%: a part of --train, drawn by --seed, "
+                 "classes in proportion"),
     SES_OPT_TEXT(
         ses_finetune_settings, o.unlabeled, "unlabeled", "FILE",
         "tag: sentences in the format of --train, labels are ignored: Cross-View Training of a BiLSTM, "

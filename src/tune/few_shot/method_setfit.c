@@ -82,6 +82,7 @@ static ses_finetune_options encoder_options(ses_tune_run *r, const char *dir)
     o.task.few_shot = &r->how;
     o.task.metrics = NULL;
     o.train = o.eval = NULL;
+    o.eval_examples = NULL;
     o.train_examples = r->train;
     o.transfer.adapter = SES_ADAPT_NONE;
     o.run.output = dir;

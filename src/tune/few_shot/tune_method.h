@@ -61,6 +61,8 @@ struct ses_tune_run {
     ses_device *dev;
     ses_data_spec spec;
     ses_examples *train, *unlabeled; /* unlabeled: with the labels of train; NULL: none */
+    ses_examples *divided_train;     /* the file that train and held are parts of (eval 10%); NULL: none */
+    ses_examples *held;              /* the part for evaluation */
     ses_examples *whole_train;       /* the file that train is a part of; NULL: train is all of it */
     ses_patterns *patterns;          /* NULL: the method has none */
     ses_json_doc *description;       /* settings that a resumed run must share */

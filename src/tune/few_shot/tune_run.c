@@ -10,6 +10,7 @@
 #include "train/settings_compare.h"
 #include "train/train_folder.h"
 #include "train/train_options.h"
+#include "tune/held_out.h"
 #include "tune/transfer.h"
 #include "tune_method.h"
 
@@ -101,10 +102,23 @@ static bool draw_train(ses_tune_run *r, ses_err *e)
 /* The evaluation data are read for the final model only: others are trained before it. */
 static bool check_eval(const ses_tune_run *r, ses_err *e)
 {
+    if (r->o.eval_examples) return true;
     ses_examples *d = r->o.eval ? ses_data_open(&r->spec, r->o.eval, r->train, e) : NULL;
     bool ok = d || !r->o.eval;
     ses_examples_free(d);
     return ok;
+}
+
+/* eval 10%: the final model alone is evaluated on the part. */
+static bool hold_out(ses_tune_run *r, ses_err *e)
+{
+    const char *eval = r->o.eval;
+    if (!ses_held_out_is(eval)) return true;
+    r->divided_train = r->train;
+    r->o.eval = NULL;
+    bool ok = ses_held_out_take(eval, (uint64_t)r->o.run.seed, r->divided_train, &r->train, &r->held, e);
+    r->o.eval_examples = r->held;
+    return ok || ses_wrap(e, "%s", r->o.train);
 }
 
 static bool read_data(ses_tune_run *r, ses_err *e)
@@ -112,7 +126,7 @@ static bool read_data(ses_tune_run *r, ses_err *e)
     const ses_tune_method *m = r->plan.method;
     const char *path = r->o.unlabeled;
     r->train = ses_data_open(&r->spec, r->o.train, NULL, e);
-    if (!r->train || !draw_train(r, e)) return false;
+    if (!r->train || !hold_out(r, e) || !draw_train(r, e)) return false;
     if (!ses_examples_check_learnable(r->train, e)) return ses_wrap(e, "%s", r->o.train);
     for (size_t i = 0; i < ses_examples_count(r->train); i++)
         if (ses_examples_at(r->train, i)->label < 0)
@@ -377,6 +391,7 @@ ses_finetune_options ses_tune_member_options(ses_tune_run *r, const ses_tune_mem
 {
     ses_finetune_options o = r->o;
     o.train = o.eval = o.unlabeled = NULL;
+    o.eval_examples = NULL;
     o.train_examples = m->train ? m->train : r->train;
     o.task.few_shot = m->how;
     o.task.pattern = m->pattern;
@@ -496,6 +511,8 @@ void ses_tune_run_free(ses_tune_run *r)
     ses_examples_free(r->extra);
     ses_examples_free(r->train);
     ses_examples_free(r->whole_train);
+    ses_examples_free(r->held);
+    ses_examples_free(r->divided_train);
     ses_examples_free(r->unlabeled);
     ses_patterns_free(r->patterns);
     ses_json_free(r->description);
