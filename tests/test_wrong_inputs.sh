@@ -239,6 +239,23 @@ ok "the text as label" exits 3 classify "$tmp/train.tsv" --label sentence
 ok "is refused" err_has 'the label of every example is its text'
 ok "numbers as labels" exits 3 classify "$tmp/numbers.tsv"
 ok "are refused" err_has '40 examples have 40 different numbers as labels: the task regress learns numbers'
+fasttext() { "$sesame" vectors supervised --text-column sentence --epoch 1 --dim 4 --overwrite -o "$tmp/ft" "$@"; }
+ok "by vectors supervised" exits 3 fasttext "$tmp/swapped.tsv"
+ok "too" err_has "swapped.tsv: $swapped"
+sed '2,$s/.*\t/\t/' "$tmp/train.tsv" >"$tmp/blank.tsv"
+ok "vectors supervised of empty texts" exits 3 fasttext "$tmp/blank.tsv"
+ok "is refused" err_has 'the texts of all 40 examples are empty'
+sed 's/pos$/NaN/' "$tmp/train.tsv" >"$tmp/nan.tsv"
+for command in "finetune --method nb --task classify -o $tmp/nb1 --overwrite --train" "curve --task classify --methods nb --sizes all --seeds 1 -o $tmp/c2 --eval $tmp/nan.tsv --train" \
+    "ladder classify --only nb" "data --task classify" "vectors supervised --text-column sentence --epoch 1 --dim 4 --overwrite -o $tmp/ft"; do
+    # shellcheck disable=SC2086
+    ok "missing labels: $command" exits 0 "$sesame" $command "$tmp/nan.tsv"
+    ok "are named" err_has 'nan.tsv: "NaN" is learned as a label: if it means that the label is missing, remove these rows'
+done
+ok "a header as an example" exits 3 classify "$tmp/train.tsv" --no-header
+ok "is refused" err_has 'train.tsv: the first row, "sentence" and "label", is a header: leave out --no-header'
+cp "$tmp/r" "$tmp/r.tsv"
+ok "no header" exits 0 classify "$tmp/r.tsv" --no-header
 awk -F '\t' -v OFS='\t' 'NR == 5 { $2 = "1e39" } 1' "$tmp/numbers.tsv" >"$tmp/large.tsv"
 # shellcheck disable=SC2086
 ok "a number that weights cannot hold" exits 3 "$sesame" finetune $small --task regress --train "$tmp/large.tsv" --steps 1 -o "$tmp/f2"

@@ -1,4 +1,4 @@
-/* Compares the files that a command writes with those that it reads. */
+/* Compares outputs of a command with its inputs. */
 #include "output_check.h"
 
 #include "base/file.h"

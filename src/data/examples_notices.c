@@ -179,6 +179,30 @@ static bool tell_similar(const notices *n, ses_buf *b, ses_err *e)
     return ok;
 }
 
+/* Labels that stand for a missing value in files of other programs. */
+static bool tell_missing(const notices *n, ses_buf *b, ses_err *e)
+{
+    static const char *const missing[] = { "nan", "null", "<na>", "n/a", "#n/a", "nil" };
+    ses_buf folded = { 0 };
+    size_t found = 0;
+    bool classes = ses_examples_kind(n->d) == SES_DATA_CLASSIFY || ses_examples_kind(n->d) == SES_DATA_MULTI;
+    for (size_t i = 0; classes && i < ses_examples_label_count(n->d); i++) {
+        fold(ses_examples_label_name(n->d, i), &folded);
+        for (size_t k = 0; folded.data && k < SES_LEN(missing); k++)
+            if (ses_equal(missing[k], strlen(missing[k]), folded.data))
+                ses_buf_appendf(b, "%s\"%s\"", found++ ? ", " : "", ses_examples_label_name(n->d, i));
+    }
+    if (found)
+        ses_buf_puts(
+            b, found > 1
+                   ? " are learned as labels: if they mean that the label is missing, remove these rows"
+                   : " is learned as a label: if it means that the label is missing, remove these rows");
+    if (found) put(n, b);
+    bool ok = ses_buf_ok(&folded, e);
+    ses_buf_free(&folded);
+    return ok;
+}
+
 static void tell_single(const notices *n, ses_buf *b)
 {
     size_t count = ses_examples_count(n->d);
@@ -219,7 +243,7 @@ bool ses_data_label_notices(const ses_examples *d, const char *name, ses_data_no
     notices n = { d, name, fn, ctx };
     ses_buf b = { 0 };
     tell_separator(&n, &b);
-    bool ok = tell_similar(&n, &b, e) && ses_buf_ok(&b, e);
+    bool ok = tell_similar(&n, &b, e) && tell_missing(&n, &b, e) && ses_buf_ok(&b, e);
     ses_buf_free(&b);
     return ok;
 }

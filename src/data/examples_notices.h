@@ -13,7 +13,7 @@ const char *ses_examples_columns_note(const ses_examples *d); /* NULL: none */
  * name of the file. */
 bool ses_data_notices(const ses_examples *d, const char *name, ses_data_notice_fn *fn, void *ctx, ses_err *e);
 /* Calls fn about labels that were found in the file: the separator of several labels, labels that differ only
- * in case or blanks. */
+ * in case or blanks, "NaN" and other words for a missing value. */
 bool ses_data_label_notices(const ses_examples *d, const char *name, ses_data_notice_fn *fn, void *ctx,
                             ses_err *e);
 

@@ -227,12 +227,35 @@ bool ses_data_find_columns(ses_data_spec *s, const char *path, ses_found_columns
     return true;
 }
 
+static bool is_one_of(ses_string s, const char *const *names)
+{
+    for (; *names; names++)
+        if (ses_equal(s.p, s.n, *names)) return true;
+    return false;
+}
+
+/* A header that is read as an example: its words are the usual names of columns. */
+static bool check_no_header(const ses_data_spec *s, const ses_examples *d, ses_err *e)
+{
+    const ses_labeled_example *x = ses_examples_at(d, 0);
+    bool classes = s->no_header && s->kind == SES_DATA_CLASSIFY && ses_examples_count(d) && x->label >= 0;
+    const char *label = classes ? ses_examples_label_name(d, (size_t)x->label) : NULL;
+    return !label || !is_one_of((ses_string){ label, strlen(label) }, label_names) ||
+           !is_one_of(x->text_a, text_names) ||
+           ses_fail(e, SES_EARG, "the first row, \"%.*s\" and \"%s\", is a header: leave out --no-header",
+                    (int)x->text_a.n, x->text_a.p, label);
+}
+
 ses_examples *ses_data_open(const ses_data_spec *spec, const char *path, const ses_examples *like, ses_err *e)
 {
     ses_data_spec s = *spec;
     ses_found_columns f;
     ses_examples *d = ses_data_find_columns(&s, path, &f, e) ? ses_examples_open(path, &s, like, e) : NULL;
-    if (!d || ses_examples_note_columns(d, f.notice, e)) return d;
+    if (!d) return NULL;
+    if (!check_no_header(&s, d, e))
+        ses_wrap(e, "%s", path);
+    else if (ses_examples_note_columns(d, f.notice, e))
+        return d;
     ses_examples_free(d);
     return NULL;
 }

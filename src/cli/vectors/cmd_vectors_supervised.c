@@ -1,6 +1,7 @@
 /* vectors supervised: trains a fastText classifier. */
 #include "cli/command.h"
 #include "cli/compute_args.h"
+#include "cli/train/data_notes.h"
 #include "cli/train/train_monitor.h"
 #include "fasttext_texts.h"
 #include "vector_options.h"
@@ -145,6 +146,14 @@ static bool tune(ses_call *c, const ses_fasttext_options *o, const ses_fasttext_
     return ok;
 }
 
+/* Whether a table can be learned; prints the notices about its rows. */
+static bool check_table(const ses_call *c, const ses_label_lines *t, ses_err *e)
+{
+    if (!t->table) return true;
+    ses_note_data(c, t->table, t->texts.name, true);
+    return ses_examples_check_learnable(t->table, e) || ses_wrap(e, "%s", t->texts.name);
+}
+
 static bool train(ses_call *c, const char *state, ses_progress *line, ses_err *e)
 {
     const args *a = c->args;
@@ -157,7 +166,7 @@ static bool train(ses_call *c, const char *state, ses_progress *line, ses_err *e
     ses_fasttext_model m = { 0 };
     run.pool = ses_thread_pool_new(a->threads ? (int)a->threads : ses_cpu_count(), e);
     bool ok = run.pool && ses_fasttext_loss_of(a->loss, &o.set.loss, e) && ses_fasttext_check(&o, e) &&
-              ses_label_lines_open(&texts, c->operands[0], &a->columns, e) &&
+              ses_label_lines_open(&texts, c->operands[0], &a->columns, e) && check_table(c, &texts, e) &&
               (a->tune.valid ? tune(c, &o, &texts.texts, &run, &m, e)
                              : ses_fasttext_train(&o, &texts.texts, &run, &m, e)) &&
               ses_fasttext_save(&m, a->output, a->overwrite, e) && ses_file_remove(state, e);
