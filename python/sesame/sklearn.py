@@ -1,4 +1,4 @@
-"""Estimators of scikit-learn that read texts: SesameClassifier, SesameEmbedder, SesameTagger.
+"""Estimators of scikit-learn that read texts: SesameClassifier, SesameRegressor, SesameEmbedder, SesameTagger.
 
     from sesame.sklearn import SesameClassifier
     classifier = SesameClassifier(model="sesame-small", epochs=2).fit(texts, labels)
@@ -16,9 +16,16 @@ import weakref
 
 try:
     import numpy as np
-    from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        ClassNamePrefixFeaturesOutMixin,
+        RegressorMixin,
+        TransformerMixin,
+    )
     from sklearn.utils import check_random_state
-    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.class_weight import compute_sample_weight
+    from sklearn.utils.multiclass import check_classification_targets, type_of_target
     from sklearn.utils.validation import check_is_fitted, column_or_1d
 except ImportError as error:
     raise ImportError(f"sesame.sklearn needs scikit-learn 1.6 or later: {error}") from error
@@ -27,7 +34,7 @@ from ._pipelines import pipeline
 from ._sentence import SentenceTransformer
 from ._training import finetune
 
-__all__ = ["SesameClassifier", "SesameEmbedder", "SesameTagger"]
+__all__ = ["SesameClassifier", "SesameEmbedder", "SesameRegressor", "SesameTagger"]
 
 
 class _Folder:
@@ -76,29 +83,69 @@ def _check_str(name, value):
         raise ValueError(f"{name} is {what}")
 
 
-def _texts(X):
-    """A list of str."""
+def _texts(X, missing="error"):
+    """A list of str. missing: "empty" makes missing values empty texts."""
+    if missing not in ("error", "empty"):
+        raise ValueError(f"missing must be 'error' or 'empty', not {missing!r}")
     texts = _rows("X", X, "texts")
     for i, text in enumerate(texts):
-        _check_str(f"X[{i}]", text)
+        if missing == "empty" and _is_missing(text):
+            texts[i] = ""
+        elif _is_missing(text):
+            raise ValueError(f"X[{i}] is missing ({text}); missing='empty' reads it as an empty text")
+        else:
+            _check_str(f"X[{i}]", text)
     return texts
+
+
+def _column(name, y, n, what):
+    """The values of y for n texts, none of them missing."""
+    if y is None:
+        raise ValueError(f"{name} requires y to be passed, but the target y is None")
+    if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
+        y = column_or_1d(y, warn=True)
+    values = _rows("y", y, what)
+    if len(values) != n:
+        raise ValueError(f"X has {n} texts, but y has {len(values)} {what}")
+    for i, value in enumerate(values):
+        if _is_missing(value):
+            raise ValueError(f"y[{i}] is missing ({value})")
+    return values, y
+
+
+def _indicators(y, n):
+    """Labels of texts as an array of 0 and 1, [texts, labels]; None: y has one label for each text."""
+    if getattr(y, "ndim", 1) != 2 or y.shape[1] == 1:
+        return None
+    y = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
+    if type_of_target(y) != "multilabel-indicator" or not np.isin(y, (0, 1)).all():
+        raise ValueError(f"y has the shape {y.shape}: several columns must be labels, each 0 or 1")
+    if len(y) != n:
+        raise ValueError(f"X has {n} texts, but y has {len(y)} rows of labels")
+    return y.astype(int)
+
+
+def _copies(weights, n, seed):
+    """How often each of n texts is trained on, in place of its weight: a fraction is drawn by the seed. Weights below 1
+    are scaled to a mean of 1."""
+    weights = np.asarray(weights, dtype=np.float64)
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must have the shape ({n},), one weight for each text, not {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise ValueError("sample_weight must be finite, not negative, and not 0 for all texts")
+    if weights.max() < 1:
+        weights = weights / weights.mean()
+    counts = np.floor(weights)
+    return (counts + (np.random.RandomState(seed).random_sample(n) < weights - counts)).astype(int)
 
 
 def _labels(y, n):
     """The labels of n texts as an array of one axis."""
-    if y is None:
-        raise ValueError("SesameClassifier requires y to be passed, but the target y is None")
-    if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
-        y = column_or_1d(y, warn=True)
-    labels = _rows("y", y, "labels")
-    if len(labels) != n:
-        raise ValueError(f"X has {n} texts, but y has {len(labels)} labels")
+    labels, y = _column("SesameClassifier", y, n, "labels")
     for i, label in enumerate(labels):
-        if _is_missing(label):
-            raise ValueError(f"y[{i}] is missing ({label})")
         if isinstance(label, (list, tuple, set, dict)):
-            raise ValueError(f"y[{i}] is a {type(label).__name__}: SesameClassifier learns one label of each text; "
-                             "sesame.finetune(task='multi_label') learns several")
+            raise ValueError(f"y[{i}] is a {type(label).__name__}: give several labels of a text as columns of 0 and 1, as "
+                             "sklearn.preprocessing.MultiLabelBinarizer makes them")
     if len(kinds := {"str" if isinstance(label, str) else "number" for label in labels}) > 1:
         raise ValueError(f"y mixes {' and '.join(sorted(kinds))}: give all labels the same type")
     y = np.asarray(y)
@@ -113,19 +160,25 @@ class _TextEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
+        tags.input_tags.allow_nan = getattr(self, "missing", None) == "empty"
         return tags
 
     def _compute(self):
         return {"device": self.device, "threads": self.threads}
 
-    def _train(self, task, data, **more):
-        """Fine-tunes the model into a new folder."""
-        folder = _Folder()
+    def _seed(self):
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
-            seed = 42 if seed is None else int(check_random_state(seed).randint(1 << 31))
+            seed = 42 if seed is None else check_random_state(seed).randint(1 << 31)
+        return int(seed)
+
+    def _train(self, task, data, weights=None, **more):
+        """Fine-tunes the model into a new folder."""
+        folder, seed = _Folder(), self._seed()
+        if weights is not None:
+            data = [row for row, n in zip(data, _copies(weights, len(data), seed)) for _ in range(n)]
         options = {"epochs": self.epochs, "batch_size": self.batch_size, "lr": self.lr, "max_length": self.max_length,
-                   "seed": int(seed), **more, **(self.options or {})}
+                   "seed": seed, **more, **(self.options or {})}
         output = os.path.join(folder.path, "run")
         finetune(data, task=task, model=self.model, output=output, save_every=-1, **self._compute(), **options)
         for name in os.listdir(output):  # the model, without checkpoints and logs
@@ -152,45 +205,112 @@ class SesameClassifier(ClassifierMixin, _TextEstimator):
     """A text classifier: a pretrained encoder, fine-tuned by fit.
 
     model: folder or name of the encoder. epochs, batch_size, lr, max_length: as of `sesame finetune`. options: a dict of
-    further options, as {"adapter": "lora"}. random_state: the seed. After fit: classes_, folder_."""
+    further options, as {"adapter": "lora"}. class_weight: None, "balanced", or a dict of weights. missing: "empty" reads
+    missing values of X as empty texts. random_state: the seed. After fit: classes_, folder_.
+
+    y is a label for each text, or an array of 0 and 1, [texts, labels], for texts with several labels; predict returns the
+    same. A text of weight 2 (sample_weight, class_weight) is trained on twice; fractions are drawn by the seed."""
 
     def __init__(self, model="sesame-small", *, epochs=3, batch_size=32, lr=5e-5, max_length=0, options=None,
-                 random_state=None, device=None, threads=None):
+                 class_weight=None, missing="error", random_state=None, device=None, threads=None):
         self.model = model
         self.epochs = epochs
         self.batch_size = batch_size
         self.lr = lr
         self.max_length = max_length
         self.options = options
+        self.class_weight = class_weight
+        self.missing = missing
         self.random_state = random_state
         self.device = device
         self.threads = threads
 
-    def fit(self, X, y):
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def fit(self, X, y, sample_weight=None):
         """Trains on texts and their labels."""
-        texts = _texts(X)
-        self.classes_, codes = np.unique(_labels(y, len(texts)), return_inverse=True)
+        texts = _texts(X, self.missing)
+        if (several := _indicators(y, len(texts))) is not None:
+            return self._fit_several(texts, several, sample_weight)
+        self.classes_, codes = np.unique(labels := _labels(y, len(texts)), return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"SesameClassifier needs at least 2 classes, the data has {len(self.classes_)}")
-        self._names = _label_names(self.classes_)
+        self._names, self._several = _label_names(self.classes_), False
+        weights = sample_weight
+        if self.class_weight is not None:  # the lightest class is read once
+            weights = compute_sample_weight(self.class_weight, labels)
+            weights = weights / (weights[weights > 0].min() if weights.any() else 1)
+            weights = weights if sample_weight is None else weights * np.asarray(sample_weight)
         data = [(text, self._names[code]) for text, code in zip(texts, codes)]
-        self.folder_ = self._train("classify", data, labels=list(self._names))
+        self.folder_ = self._train("classify", data, weights, labels=list(self._names))
+        return self
+
+    def _fit_several(self, texts, y, sample_weight):
+        if self.class_weight is not None:
+            raise ValueError("class_weight needs one label for each text; give sample_weight")
+        self.classes_ = np.arange(y.shape[1])
+        self._names, self._several = _label_names(self.classes_), True
+        data = [{"text": text, "label": [name for name, x in zip(self._names, row) if x]} for text, row in zip(texts, y)]
+        self.folder_ = self._train("multi_label", data, sample_weight, labels=list(self._names))
         return self
 
     def predict_proba(self, X):
         """Probabilities, [texts, classes], in the order of classes_."""
         classify = self._pipeline("text-classification", top_k=None)
         column = {name: i for i, name in enumerate(self._names)}
-        out = np.zeros((len(texts := _texts(X)), len(column)), dtype=np.float32)
+        out = np.zeros((len(texts := _texts(X, self.missing)), len(column)), dtype=np.float32)
         for i, rows in enumerate(classify(texts)):
             for row in rows:
                 out[i, column[row["label"]]] = row["score"]
         return out
 
     def predict(self, X):
-        """The most likely class of each text."""
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        """The most likely class of each text; of several labels those above 0.5, as 0 and 1."""
+        scores = self.predict_proba(X)
+        return (scores > 0.5).astype(int) if self._several else self.classes_[scores.argmax(axis=1)]
+
+
+class SesameRegressor(RegressorMixin, _TextEstimator):
+    """A number for each text: a pretrained encoder, fine-tuned by fit to y, scaled to mean 0 and deviation 1.
+
+    Parameters, sample_weight and missing values: as of SesameClassifier. After fit: folder_."""
+
+    def __init__(self, model="sesame-small", *, epochs=3, batch_size=32, lr=5e-5, max_length=0, options=None,
+                 missing="error", random_state=None, device=None, threads=None):
+        self.model = model
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.max_length = max_length
+        self.options = options
+        self.missing = missing
+        self.random_state = random_state
+        self.device = device
+        self.threads = threads
+
+    def fit(self, X, y, sample_weight=None):
+        """Trains on texts and their numbers."""
+        texts = _texts(X, self.missing)
+        if not texts:
+            raise ValueError("SesameRegressor needs at least one text, X has none")
+        y = np.asarray(_column("SesameRegressor", y, len(texts), "numbers")[0])
+        if y.ndim != 1 or y.dtype.kind not in "iufb" or not np.isfinite(y := y.astype(np.float64)).all():
+            raise ValueError("y must be finite numbers, one for each text")
+        if y.min() == y.max():
+            raise ValueError(f"SesameRegressor needs at least 2 different numbers, all of y are {y[0]:g}")
+        self._mean, self._scale = float(y.mean()), float(y.std())
+        data = list(zip(texts, ((y - self._mean) / self._scale).tolist()))
+        self.folder_ = self._train("regress", data, sample_weight)
+        return self
+
+    def predict(self, X):
+        """The number of each text."""
+        regress = self._pipeline("text-classification", function_to_apply="none")
+        scores = [row["score"] for row in regress(_texts(X, self.missing))]
+        return np.array(scores, dtype=np.float64) * self._scale + self._mean
 
 
 def _sentences(name, values):
@@ -233,14 +353,15 @@ class SesameEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _TextEst
         make_pipeline(SesameEmbedder(), LogisticRegression()).fit(texts, labels)
 
     model: folder or name of the encoder. prompt: a text before each input. normalize: scale vectors to length 1.
-    truncate_dim: numbers of a vector."""
+    truncate_dim: numbers of a vector. missing: "empty" reads missing values as empty texts."""
 
-    def __init__(self, model="sesame-embed", *, prompt=None, normalize=False, truncate_dim=None, device=None,
+    def __init__(self, model="sesame-embed", *, prompt=None, normalize=False, truncate_dim=None, missing="error", device=None,
                  threads=None):
         self.model = model
         self.prompt = prompt
         self.normalize = normalize
         self.truncate_dim = truncate_dim
+        self.missing = missing
         self.device = device
         self.threads = threads
 
@@ -259,7 +380,7 @@ class SesameEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _TextEst
 
     def fit(self, X, y=None):
         """Checks X; nothing is learned."""
-        if not _texts(X):
+        if not _texts(X, self.missing):
             raise ValueError("SesameEmbedder needs at least one text, X has none")
         return self
 
@@ -270,7 +391,7 @@ class SesameEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _TextEst
 
     def transform(self, X):
         """Vectors, float32 [texts, size]."""
-        vectors = self._encoder().encode(_texts(X), prompt=self.prompt, normalize_embeddings=self.normalize,
+        vectors = self._encoder().encode(_texts(X, self.missing), prompt=self.prompt, normalize_embeddings=self.normalize,
                                          truncate_dim=self.truncate_dim)
         return np.asarray(vectors)
 

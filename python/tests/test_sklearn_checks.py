@@ -16,13 +16,15 @@ from common import ROOT, has, needs_models
 
 TEXTS = ["a fine film", "bad and dull", "fine and warm", "dull and cold"] * 4
 LABELS = ["good", "bad"] * 8
+NUMBERS = [120.0, 80.0] * 8
 SENTENCES = [["anna", "sings"], ["the", "dog", "runs"], ["the", "cat"]] * 6
 TAGS = [["NAME", "VERB"], ["O", "O", "VERB"], ["O", "O"]] * 6
 
 # ---- estimators and checks ----
 
-CLASSIFIER, TAGGER, EMBEDDER = "SesameClassifier", "SesameTagger", "SesameEmbedder"
-ALL, SUPERVISED, OF_TEXTS = (CLASSIFIER, TAGGER, EMBEDDER), (CLASSIFIER, TAGGER), (CLASSIFIER, EMBEDDER)
+CLASSIFIER, REGRESSOR, TAGGER, EMBEDDER = "SesameClassifier", "SesameRegressor", "SesameTagger", "SesameEmbedder"
+ALL, SUPERVISED = (CLASSIFIER, REGRESSOR, TAGGER, EMBEDDER), (CLASSIFIER, REGRESSOR, TAGGER)
+OF_TEXTS, WEIGHTED = (CLASSIFIER, REGRESSOR, EMBEDDER), (CLASSIFIER, REGRESSOR)
 
 WITHOUT_DATA = (
     "check_estimator_cloneable", "check_estimator_tags_renamed", "check_valid_tag_types", "check_estimator_repr",
@@ -48,7 +50,7 @@ class Subject:
 
         self.kind, self.test, self.type = kind, test, getattr(sklearn, kind)
         self.parameters = {} if kind == EMBEDDER else trained
-        self.X, self.y = (SENTENCES, TAGS) if kind == TAGGER else (TEXTS, LABELS)
+        self.X, self.y = (SENTENCES, TAGS) if kind == TAGGER else (TEXTS, NUMBERS if kind == REGRESSOR else LABELS)
         self._fitted = None
 
     def new(self, **more):
@@ -240,6 +242,32 @@ def classifiers_classes(s):
 @of([CLASSIFIER])
 def classifiers_train(s):
     s.test.assertEqual(s.fitted().score(s.X, s.y), 1.0)
+
+
+@of([REGRESSOR])
+def regressors_train(s):
+    import numpy as np
+
+    s.test.assertGreater(s.fitted().score(s.X, s.y), 0.9)
+    for y in (np.array(s.y), np.array(s.y, dtype=np.float32), [int(x) for x in s.y]):
+        found = s.new().fit(s.X, y).predict(s.X)
+        s.test.assertEqual((found.dtype, found.tolist()), (np.dtype(np.float64), s.fitted().predict(s.X).tolist()))
+
+
+@of([REGRESSOR])
+def regressors_of_other_scales(s):
+    """Numbers are scaled before training: another unit gives the same predictions in this unit."""
+    found = s.new().fit(s.X, [1000 * x + 5 for x in s.y]).predict(s.X)
+    for a, b in zip(found, s.fitted().predict(s.X)):
+        s.test.assertAlmostEqual(a, 1000 * b + 5, delta=1)
+
+
+@of([REGRESSOR])
+def regressors_targets(s):
+    s.refuses(s.X, ["good"] * 16, "y must be finite numbers")
+    s.refuses(s.X, [float("inf")] * 16, "y must be finite numbers")
+    s.refuses(s.X, [3.0] * 16, "at least 2 different numbers, all of y are 3")
+    s.refuses(s.X, [[1.0, 2.0]] * 16, "y must be finite numbers|shape")
 
 
 @of([TAGGER])
@@ -434,8 +462,87 @@ def supervised_y_2d(s):
     with s.test.assertWarns(DataConversionWarning):
         estimator = s.new().fit(s.X, np.array(s.y).reshape(-1, 1))
     s.test.assertEqual(estimator.predict(s.X).tolist(), s.fitted().predict(s.X).tolist())
-    s.refuses(s.X, np.ones((16, 2)), "shape")
+    s.refuses(s.X, np.full((16, 2), 7), "shape")
+    s.refuses(s.X, np.array([s.y, s.y]).T, "shape")
     s.refuses(s.X, [["good", "long"], ["bad"]] * 8, r"y\[0\] is a list")
+
+
+@of(WEIGHTED)
+def sample_weight_equivalence(s):
+    """A weight of 2 is a text twice, one of 0 none; weights below 1 count in relation to each other."""
+    import numpy as np
+
+    counts = np.array([0, 1, 2, 1] * 4)
+    repeated = s.new(epochs=2).fit(np.repeat(s.X, counts), np.repeat(s.y, counts)).predict(s.X)
+    if s.kind == REGRESSOR:  # scaled by all numbers
+        repeated = s.new(epochs=2).fit(s.X, s.y, sample_weight=counts.astype(int)).predict(s.X)
+    s.test.assertEqual(plain(s.new(epochs=2).fit(s.X, s.y, sample_weight=counts.tolist()).predict(s.X)), plain(repeated))
+    one = s.new(epochs=2).fit(s.X, s.y).predict(s.X)
+    s.test.assertEqual(plain(s.new(epochs=2).fit(s.X, s.y, [1 / 16] * 16).predict(s.X)), plain(one))
+
+
+@of(WEIGHTED)
+def sample_weight_is_used(s):
+    """Of texts with two answers the heavier one is learned; a fraction is drawn."""
+    import numpy as np
+
+    first = np.array([x == s.y[0] for x in s.y])
+    X, y = ["a film"] * 16, s.y
+    for weights, expected in ((np.where(first, 5.5, 0.5), s.y[0]), (np.where(first, 0.5, 5.5), s.y[1])):
+        found = s.new().fit(X, y, weights).predict(X[:1])[0]
+        if s.kind == REGRESSOR:
+            s.test.assertLess(abs(found - expected), 15)
+        else:
+            s.test.assertEqual(found, expected)
+
+
+@of(WEIGHTED)
+def sample_weights_shape(s):
+    for weights in ([1] * 15, [[1]] * 16, [-1] * 16, [0] * 16, [float("nan")] * 16, 3):
+        with s.test.assertRaisesRegex(ValueError, "sample_weight must"):
+            s.new(epochs=1).fit(s.X, s.y, sample_weight=weights)
+
+
+@of([CLASSIFIER])
+def class_weight_classifiers(s):
+    X, y = ["a film"] * 16, ["good"] * 14 + ["bad"] * 2
+    s.test.assertEqual(s.new().fit(X, y).predict(X[:1]).tolist(), ["good"])
+    s.test.assertEqual(s.new(class_weight={"good": 1, "bad": 30}).fit(X, y).predict(X[:1]).tolist(), ["bad"])
+    balanced = s.new(class_weight="balanced").fit(X, y).predict_proba(X[:1])[0]
+    s.test.assertAlmostEqual(balanced[0], 0.5, delta=0.2)
+    s.refuses(s.X, s.y, "class_weight", s.new(class_weight="heavy"))
+
+
+@of([CLASSIFIER])
+def classifiers_multilabel_output(s):
+    import numpy as np
+    from scipy.sparse import csr_matrix
+
+    y = np.array([[1, 0, 0], [0, 1, 1], [1, 0, 0], [0, 1, 0]] * 4)
+    estimator = s.new(epochs=40).fit(s.X, y)
+    found, proba = estimator.predict(s.X), estimator.predict_proba(s.X)
+    s.test.assertEqual((found.shape, proba.shape, estimator.score(s.X, y)), ((16, 3), (16, 3), 1.0))
+    s.test.assertEqual(found.tolist(), (proba > 0.5).astype(int).tolist())
+    s.test.assertEqual(estimator.fit(s.X, csr_matrix(y)).predict(s.X).tolist(), found.tolist())
+    s.test.assertEqual(pickle.loads(pickle.dumps(estimator)).predict(s.X).tolist(), found.tolist())
+    s.test.assertTrue(estimator.__sklearn_tags__().classifier_tags.multi_label)
+    s.refuses(s.X, y[:-1], "X has 16 texts, but y has 15 rows")
+    s.refuses(s.X, y, "one label for each text", s.new(class_weight="balanced"))
+
+
+@of(OF_TEXTS)
+def missing_values_as_empty_texts(s):
+    import numpy as np
+
+    estimator = (s.new(missing="empty", epochs=1) if s.parameters else s.new(missing="empty"))
+    s.test.assertTrue(estimator.__sklearn_tags__().input_tags.allow_nan)
+    X = [None, float("nan"), *s.X[2:]]
+    estimator.fit(X, s.y)
+    for method in s.methods():
+        rows = plain(getattr(estimator, method)(np.array(X, dtype=object)))
+        s.test.assertEqual(rows, plain(getattr(estimator, method)(["", "", *s.X[2:]])))
+    with s.test.assertRaisesRegex(ValueError, "missing must be"):
+        s.new(missing="drop").fit(s.X, s.y)
 
 
 @of([CLASSIFIER])
@@ -480,7 +587,7 @@ def cross_validation(s):
     from sklearn.model_selection import cross_val_score
 
     scores = cross_val_score(s.new(epochs=1), s.X, s.y, cv=2, error_score="raise")
-    s.test.assertTrue(((scores >= 0) & (scores <= 1)).all())
+    s.test.assertTrue(((scores >= 0) & (scores <= 1)).all() or s.kind == REGRESSOR)
 
 
 @of([CLASSIFIER])
