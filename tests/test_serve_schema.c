@@ -204,6 +204,21 @@ static const struct {
     { "/models/qa", "{\"inputs\":{\"question\":\"Who?\",\"context\":\"The keeper.\"},\"parameters\":{}}" },
     { "/models/score", "{\"inputs\":{\"query\":\"Who?\",\"texts\":[\"The keeper.\"]},\"parameters\":{}}" },
     { "/models/sesame-gpt", "{\"inputs\":\"The\",\"parameters\":{}}" },
+    { "/models/sesame-gpt/pipeline/features", "{\"inputs\":\"The\",\"parameters\":{}}" },
+    { "/analyze",
+      "{\"analysis\":\"explain\",\"inputs\":\"The\",\"model\":\"sesame-gpt\",\"parameters\":{}}" },
+};
+
+/* Values that a model does not have. */
+static const struct {
+    const char *path, *body;
+} refused[] = {
+    { "/analyze",
+      "{\"analysis\":\"explain\",\"inputs\":\"The\",\"model\":\"sesame-gpt\",\"parameters\":{\"baseline\":"
+      "\"unk\"}}" },
+    { "/analyze",
+      "{\"analysis\":\"explain\",\"inputs\":\"The\",\"model\":\"sesame-gpt\",\"parameters\":{\"baseline\":"
+      "\"mask\",\"method\":\"occlude\"}}" },
 };
 
 static const char *const probes[] = { "null",
@@ -222,6 +237,10 @@ static const char *const probes[] = { "null",
                                       "\"x\"",
                                       "\"0\"",
                                       "\"all\"",
+                                      "\"cls\"",
+                                      "\"mean\"",
+                                      "\"mask\"",
+                                      "\"unk\"",
                                       "[]",
                                       "[null]",
                                       "[null,null]",
@@ -364,6 +383,14 @@ static void test_members(serving *s, const ses_json *root, const char *start)
     }
 }
 
+static void test_refused(serving *s, const ses_json *root)
+{
+    for (size_t i = 0; i < SES_LEN(refused); i++) {
+        const ses_json *schema = schema_of(root, refused[i].path);
+        check(s, root, refused[i].path, schema, ses_strdup(refused[i].body, NULL));
+    }
+}
+
 /* The names of the models are for requests with a key. */
 static void test_keys(void)
 {
@@ -389,6 +416,7 @@ static void test_server(const ses_server_options *o, const char *const *starts)
     get(&s, "/openapi.json", 200);
     ses_json_doc *doc = ses_json_parse(s.a.body.p, s.a.body.n, NULL);
     for (; *starts; starts++) test_members(&s, ses_json_root(doc), *starts);
+    test_refused(&s, ses_json_root(doc));
     ses_json_free(doc);
     serving_stop(&s);
 }

@@ -69,11 +69,26 @@ static const ses_usage_example examples[] = {
     { 0 },
 };
 
+int32_t ses_explain_baseline(const ses_explain *x)
+{
+    static const ses_token_role by_option[] = { SES_ROLE_PAD, SES_ROLE_MASK, SES_ROLE_UNK };
+    return x->config.role[by_option[x->args->baseline]];
+}
+
+/* The default has substitutes for a missing token. */
+static bool check_baseline(const ses_explain *x, ses_err *e)
+{
+    static const char *const option[] = { "pad", "mask", "unk" };
+    return !x->args->baseline || ses_explain_baseline(x) >= 0 ||
+           ses_fail(e, SES_EARG, "--baseline %s: the tokenizer has no such token", option[x->args->baseline]);
+}
+
 static bool prepare(ses_explain *x, ses_err *e)
 {
     const ses_config *c = &x->m->c;
     if (!ses_tokenizer_config_read(&x->config, x->call->model_dir, ses_model_type(x->m),
-                                   ses_model_sets_segments, x->call->tokenizer, e))
+                                   ses_model_sets_segments, x->call->tokenizer, e) ||
+        !check_baseline(x, e))
         return false;
     x->sets_segments = ses_config_uses_segments(c) && x->config.sets_segments;
     x->echo = c->decoder.input_from_source;

@@ -179,7 +179,7 @@ static bool tell_similar(const notices *n, ses_buf *b, ses_err *e)
     return ok;
 }
 
-/* Labels that stand for a missing value in files of other programs. */
+/* Words that other programs write for a missing value. */
 static bool tell_missing(const notices *n, ses_buf *b, ses_err *e)
 {
     static const char *const missing[] = { "nan", "null", "<na>", "n/a", "#n/a", "nil" };

@@ -54,7 +54,31 @@ static void put_words(ses_json_writer *json, const char *words)
     ses_json_end_object(json);
 }
 
-static void put_option(ses_json_writer *json, const ses_opt *o)
+/* Whether the model refuses a word of an option, whatever the text is. */
+static bool is_refused(ses_served_model *m, const char *option, const char *word, size_t n)
+{
+    const ses_served_pipeline *p = ses_served_model_pipeline(m);
+    bool mask = ses_equal(word, n, "mask"), unknown = ses_equal(word, n, "unk");
+    if (!strcmp(option, "pool") && ses_equal(word, n, "cls"))
+        return m->model && !ses_model_check_first_token(m->model, option, NULL);
+    if (strcmp(option, "baseline") != 0 || !p || (!mask && !unknown)) return false;
+    return p->compute->tokenizer_config.role[mask ? SES_ROLE_MASK : SES_ROLE_UNK] < 0;
+}
+
+/* The words of an option that the model does not refuse. */
+static void put_choices(ses_json_writer *json, ses_served_model *m, const ses_opt *o)
+{
+    const char *word;
+    size_t n;
+    ses_buf fit = { 0 };
+    for (size_t i = 0; ses_list_at(o->choices, i, &word, &n); i++)
+        if (!is_refused(m, o->name, word, n))
+            ses_buf_appendf(&fit, "%s%.*s", fit.len ? "|" : "", (int)n, word);
+    put_words(json, fit.data ? fit.data : o->choices);
+    ses_buf_free(&fit);
+}
+
+static void put_option(ses_json_writer *json, ses_served_model *m, const ses_opt *o)
 {
     char name[64];
     snprintf(name, sizeof name, "%s", o->name);
@@ -69,7 +93,7 @@ static void put_option(ses_json_writer *json, const ses_opt *o)
         ses_json_member_string(json, "type", "boolean");
         ses_json_end_object(json);
     } else if (o->type == SES_OPT_IS_CHOICE) {
-        put_words(json, o->choices);
+        put_choices(json, m, o);
     } else {
         put_number(json, o);
         if (o->type == SES_OPT_IS_INT && o->zero_word) put_words(json, o->zero_word);
@@ -90,11 +114,12 @@ static bool is_listed(const ses_opt *o, const char *only)
     return false;
 }
 
-static void put_properties(ses_json_writer *json, const ses_opt *opt, size_t n, const char *only)
+static void put_properties(ses_json_writer *json, ses_served_model *m, const ses_opt *opt, size_t n,
+                           const char *only)
 {
     const ses_opt *o;
     for (ses_opt_iter it = ses_opt_begin(opt, n); (o = ses_opt_next(&it));)
-        if (is_listed(o, only)) put_option(json, o);
+        if (is_listed(o, only)) put_option(json, m, o);
 }
 
 /* ---- inputs ---- */
@@ -273,7 +298,7 @@ static void put_parameters(const ses_schema_context *x, ses_served_model *m, con
         ses_json_end_object(json);
     }
     if (t == &ses_task_embed) put_embed_parameters(x, m);
-    put_properties(json, t->opt, t->n_opt, listed_options(t));
+    put_properties(json, m, t->opt, t->n_opt, listed_options(t));
     ses_json_end_object(json);
     ses_json_end_object(json);
     ses_json_end_array(json);
@@ -389,7 +414,7 @@ static void put_analysis(const ses_schema_context *x, ses_served_model *m, const
     ses_json_member_string(json, "type", "object");
     put_nulls_only(json);
     ses_json_member_object(json, "properties");
-    put_properties(json, k->opt, k->n_opt, options);
+    put_properties(json, m, k->opt, k->n_opt, options);
     ses_json_end_object(json);
     ses_json_end_object(json);
     ses_json_end_array(json);

@@ -214,6 +214,8 @@ const ses_explain_unit *ses_explain_units(ses_explain *x, size_t *n, ses_err *e)
 void ses_explain_spread(ses_explain *x, const ses_explain_unit *u, const double *value, size_t n);
 /* The token that replaces removed tokens: mask, or the best substitute. *role: its name. */
 int32_t ses_explain_filler(const ses_explain *x, const char **role);
+/* The token of --baseline; -1: the tokenizer has none. */
+int32_t ses_explain_baseline(const ses_explain *x);
 
 /* ---- explain_report.c, explain_influence.c ---- */
 

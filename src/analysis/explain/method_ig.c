@@ -34,11 +34,9 @@ static void gauss_legendre(int64_t n, double *node, double *weight)
 /* The baseline's ids: special tokens stay. */
 static int32_t *baseline_ids(ses_explain *x, int k, ses_err *e)
 {
-    static const ses_token_role by_option[] = { SES_ROLE_PAD, SES_ROLE_MASK, SES_ROLE_UNK };
-    static const char *const option[] = { "pad", "mask", "unk" };
     const ses_explain_side *s = &x->side[k];
-    int32_t id = x->config.role[by_option[x->args->baseline]];
-    if (id < 0 && x->args->baseline == 0) {
+    int32_t id = ses_explain_baseline(x);
+    if (id < 0) { /* the default */
         id = x->m->c.pad_id >= 0 ? (int32_t)x->m->c.pad_id : x->config.role[SES_ROLE_UNK];
         if (id < 0) id = x->config.role[SES_ROLE_EOS];
         if (!k && !x->repeated)
@@ -46,7 +44,7 @@ static int32_t *baseline_ids(ses_explain *x, int k, ses_err *e)
                             id >= 0 ? ses_explain_token_name(x, id, e) : "");
     }
     if (id < 0) {
-        ses_fail(e, SES_EARG, "--baseline %s: the tokenizer has no such token", option[x->args->baseline]);
+        ses_fail(e, SES_EARG, "the tokenizer has no token for a baseline");
         return NULL;
     }
     int32_t *ids = ses_arena_array(&x->mem, (size_t)s->n + 1, sizeof *ids, e);
