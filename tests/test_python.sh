@@ -15,9 +15,10 @@ if grep -qs '^SESAME_SANITIZE:.*=.*thread' "$build/CMakeCache.txt"; then
 fi
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
-mkdir "$tmp/sesame"
+mkdir -p "$tmp/sesame/bin"
 cp python/sesame/*.py* python/sesame/py.typed "$tmp/sesame/"
 cp "$build/_sesame.abi3.so" "$tmp/sesame/"
+ln -s "$build/sesame" "$tmp/sesame/bin/sesame"
 if grep -qs '^SESAME_SANITIZE:.*=.*address' "$build/CMakeCache.txt"; then # Python itself frees little at its end
     LD_PRELOAD=$(cc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0:${ASAN_OPTIONS-} PYTHONMALLOC=malloc
     export LD_PRELOAD ASAN_OPTIONS PYTHONMALLOC

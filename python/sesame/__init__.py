@@ -46,6 +46,11 @@ _lazy = {
     "ModelOutput": "._model",
     "SentenceTransformer": "._sentence",
     "CrossEncoder": "._sentence",
+    "command": "._command",
+    "index": "._command",
+    "search": "._command",
+    "Server": "._command",
+    "WordVectors": "._command",
     "finetune": "._training",
     "pretrain": "._training",
     **{name: "._auto" for name in (

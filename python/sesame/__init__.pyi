@@ -1,6 +1,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal
+from subprocess import Popen
+from typing import Any, Literal, TypedDict, overload
 
 __version__: str
 
@@ -368,6 +369,63 @@ class CrossEncoder:
         convert_to_numpy: bool = True,
         convert_to_tensor: bool = False,
     ) -> list[dict[str, Any]]: ...
+
+# ---- search, word vectors, server ----
+
+class _SearchResult(TypedDict):
+    index: int
+    score: float
+    text: str
+
+class _IndexResult(TypedDict):
+    index: str
+    texts: int
+    dim: int
+    dtype: str
+    embedded: int
+    reused: int
+    written: bool
+
+class _Neighbor(TypedDict):
+    word: str
+    cosine: float
+
+class _VectorsInfo(TypedDict):
+    format: str
+    words: int
+    dim: int
+    bytes: int
+    subwords: bool
+    first_words: list[str]
+
+def command(name: str, *words: _Path, input: str | None = None, **options: Any) -> list[Any]: ...
+def index(file: _Path, output: _Path | None = None, **options: Any) -> _IndexResult: ...
+@overload
+def search(
+    queries: str, texts: _Path | Iterable[str], *, top_k: int = 5, **options: Any
+) -> list[_SearchResult]: ...
+@overload
+def search(
+    queries: Iterable[str], texts: _Path | Iterable[str], *, top_k: int = 5, **options: Any
+) -> list[list[_SearchResult]]: ...
+
+class WordVectors:
+    path: str
+    info: _VectorsInfo
+    def __init__(self, path: _Path) -> None: ...
+    @classmethod
+    def train(cls, corpus: _Path, output: _Path, **options: Any) -> WordVectors: ...
+    def nearest(self, *words: str, top_k: int = 10, **options: Any) -> list[_Neighbor]: ...
+    def analogy(self, a: str, b: str, c: str, top_k: int = 10, **options: Any) -> list[_Neighbor]: ...
+    def __len__(self) -> int: ...
+
+class Server:
+    url: str
+    process: Popen[str]
+    def __init__(self, *models: str, port: int = 0, **options: Any) -> None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Server: ...
+    def __exit__(self, *error: object) -> None: ...
 
 # ---- training ----
 
