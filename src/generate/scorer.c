@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "model/model_desc.h"
 #include "op/op.h"
+#include "run/pass.h"
 #include "tensor/device_impl.h"
 #include "text/tokenizer_config.h"
 
@@ -21,9 +22,9 @@ struct ses_scorer {
     int32_t mask_id, bos_id; /* -1: none */
     const char *logits_name; /* name of the model's output */
     ses_encode_ctx *tokens;
-    ses_tape *tape;
-    int32_t *id, *batch_id; /* all texts, concatenated; input of a pass */
-    float *logprob;         /* [n]; NAN: not scored */
+    ses_pass pass;
+    int32_t *id;    /* all texts, concatenated */
+    float *logprob; /* [n]; NAN: not scored */
     uint8_t *special;
     int32_t *word; /* [n]: index of the token's word in its text; -1: special token */
     int64_t n, capacity;
@@ -33,8 +34,8 @@ void ses_scorer_free(ses_scorer *s)
 {
     if (!s) return;
     ses_encode_ctx_free(s->tokens);
-    ses_tape_free(s->tape);
-    ses_free(s->id), ses_free(s->batch_id), ses_free(s->logprob), ses_free(s->special), ses_free(s->word);
+    ses_pass_close(&s->pass);
+    ses_free(s->id), ses_free(s->logprob), ses_free(s->special), ses_free(s->word);
     ses_free(s);
 }
 
@@ -82,8 +83,7 @@ ses_scorer *ses_scorer_new(const ses_model *m, const ses_tokenizer *t, const cha
     if (!s) return NULL;
     s->model = m;
     if (o) s->o = *o;
-    if (prepare(s, t, dir, e) && (s->tokens = ses_encode_ctx_new(t, e)) &&
-        (s->tape = ses_tape_new(m->dev, NULL, e)))
+    if (prepare(s, t, dir, e) && (s->tokens = ses_encode_ctx_new(t, e)) && ses_pass_open(&s->pass, m, e))
         return s;
     ses_scorer_free(s);
     return NULL;
@@ -91,13 +91,10 @@ ses_scorer *ses_scorer_new(const ses_model *m, const ses_tokenizer *t, const cha
 
 /* ---- a pass ---- */
 
-/* The sequences of a pass, the rows of logits it needs, and the tokens these rows score. */
+/* The tokens that the rows of a pass score. */
 typedef struct pass {
-    int32_t row[PASS_ROWS];
     int64_t token[PASS_ROWS];
     int64_t n_rows;
-    int32_t cu_seqlens[PASS_ROWS + 1];
-    int64_t seqs;
 } pass;
 
 /* Cross entropy of each row's token, computed on the device: only these numbers are copied to the host.
@@ -107,9 +104,9 @@ static bool read_losses(ses_scorer *s, const pass *a, ses_tensor *x, ses_real *l
     ses_device *d = s->model->dev;
     int32_t id[PASS_ROWS];
     for (int64_t i = 0; i < a->n_rows; i++) id[i] = s->id[a->token[i]];
-    ses_tensor *target = ses_tape_ints(s->tape, id, a->n_rows);
-    ses_tensor *losses = ses_tape_input(s->tape, loss, SES_DIM(a->n_rows));
-    ses_tensor *lse = ses_tape_input(s->tape, loss, SES_DIM(a->n_rows));
+    ses_tensor *target = ses_tape_ints(s->pass.tape, id, a->n_rows);
+    ses_tensor *losses = ses_tape_input(s->pass.tape, loss, SES_DIM(a->n_rows));
+    ses_tensor *lse = ses_tape_input(s->pass.tape, loss, SES_DIM(a->n_rows));
     if (!target || !losses || !lse) return false;
     const ses_kernels *k = x->dtype == SES_REAL ? &d->k_f32 : &d->k;
     if (s->o.temperature != 1)
@@ -123,28 +120,32 @@ static bool read_losses(ses_scorer *s, const pass *a, ses_tensor *x, ses_real *l
 /* Runs the pass and stores the log-probabilities. */
 static bool run_pass(ses_scorer *s, pass *a, ses_err *e)
 {
-    ses_outputs out;
+    static const ses_output_request want = { .logits = true };
     ses_real loss[PASS_ROWS] = { 0 };
-    ses_batch b = {
-        .seqs = a->seqs, .tokens = a->cu_seqlens[a->seqs], .cu_seqlens = a->cu_seqlens, .ids = s->batch_id
-    };
-    ses_output_request request = { .logits = true, .rows = a->row, .n_rows = a->n_rows };
-    ses_tape_reset(s->tape, NULL);
-    if (!a->n_rows) return a->seqs = 0, true;
-    if (!ses_model_forward(s->model, s->tape, &b, &request, &out, e)) return false;
-    const ses_output *logits = ses_outputs_find(&out, s->logits_name);
-    if (!logits) return ses_fail(e, SES_EARG, "the model has no output \"%s\"", s->logits_name);
-    if (!read_losses(s, a, logits->tensor, loss) || !ses_tape_ok(s->tape, e)) return ses_tape_ok(s->tape, e);
+    if (!a->n_rows) return true;
+    if (!ses_pass_run(&s->pass, &want, e)) return false;
+    const ses_output *logits = ses_pass_output(&s->pass, s->logits_name, e);
+    if (!logits) return false;
+    if (!read_losses(s, a, logits->tensor, loss) || !ses_tape_ok(s->pass.tape, e))
+        return ses_tape_ok(s->pass.tape, e);
     for (int64_t i = 0; i < a->n_rows; i++) s->logprob[a->token[i]] = (float)-loss[i];
-    a->n_rows = a->seqs = 0;
+    a->n_rows = 0;
     return true;
 }
 
 /* Runs the pass first if it has no room for another sequence of n tokens and this many rows. */
 static bool make_room(ses_scorer *s, pass *a, int64_t n, int64_t rows, ses_err *e)
 {
-    bool full = a->seqs && (a->cu_seqlens[a->seqs] + n > PASS_TOKENS || a->n_rows + rows > PASS_ROWS);
+    int64_t tokens = (int64_t)s->pass.in.ids.n;
+    bool full = tokens && (tokens + n > PASS_TOKENS || a->n_rows + rows > PASS_ROWS);
     return !full || run_pass(s, a, e);
+}
+
+/* Token t is scored by row `row` of the pass. */
+static bool add_row(ses_scorer *s, pass *a, size_t row, int64_t t, ses_err *e)
+{
+    a->token[a->n_rows++] = t;
+    return ses_ints_push(&s->pass.in.rows, (int32_t)row, e);
 }
 
 /* Adds the tokens [begin, end) as a sequence; tokens from `first` on are scored, given the ones before
@@ -154,11 +155,10 @@ static bool add_window(ses_scorer *s, pass *a, int64_t begin, int64_t first, int
     while (first < end) { /* at most PASS_ROWS at a time, which bounds the memory of the logits */
         int64_t until = end - first > PASS_ROWS ? first + PASS_ROWS : end;
         if (!make_room(s, a, until - begin, until - first, e)) return false;
-        int32_t at = a->seqs ? a->cu_seqlens[a->seqs] : 0;
-        memcpy(s->batch_id + at, s->id + begin, (size_t)(until - begin) * sizeof *s->id);
+        ses_batch_builder *b = &s->pass.in;
         for (int64_t t = first; t < until; t++)
-            a->row[a->n_rows] = at + (int32_t)(t - 1 - begin), a->token[a->n_rows++] = t;
-        a->cu_seqlens[0] = 0, a->cu_seqlens[++a->seqs] = at + (int32_t)(until - begin);
+            if (!add_row(s, a, b->ids.n + (size_t)(t - 1 - begin), t, e)) return false;
+        if (!ses_batch_builder_add(b, s->id + begin, NULL, until - begin, e)) return false;
         first = until;
     }
     return true;
@@ -192,15 +192,16 @@ static bool score_masked(ses_scorer *s, pass *a, int64_t from, int64_t to, ses_e
         if (end - width >= first && end - begin < width) begin = end - width;
         int64_t n = head + (end - begin) + tail;
         if (!make_room(s, a, n, 1, e)) return false;
-        int32_t at = a->seqs ? a->cu_seqlens[a->seqs] : 0, *id = s->batch_id + at;
-        memcpy(id, s->id + from, (size_t)head * sizeof *id);
-        memcpy(id + head, s->id + begin, (size_t)(end - begin) * sizeof *id);
-        memcpy(id + head + end - begin, s->id + last, (size_t)tail * sizeof *id);
+        ses_ints *id = &s->pass.in.ids;
+        size_t at = id->n + (size_t)head;
+        if (!ses_ints_append(id, s->id + from, head, e) ||
+            !ses_ints_append(id, s->id + begin, end - begin, e) ||
+            !ses_ints_append(id, s->id + last, tail, e) || !ses_batch_builder_end_sequence(&s->pass.in, e) ||
+            !add_row(s, a, at + (size_t)(t - begin), t, e))
+            return false;
         int64_t masked = t + 1;
         while (s->o.mask_word_rest && masked < end && s->word[masked] == s->word[t]) masked++;
-        for (int64_t i = t; i < masked; i++) id[head + i - begin] = s->mask_id;
-        a->row[a->n_rows] = at + (int32_t)(head + t - begin), a->token[a->n_rows++] = t;
-        a->cu_seqlens[0] = 0, a->cu_seqlens[++a->seqs] = at + (int32_t)n;
+        for (int64_t i = t; i < masked; i++) id->p[at + (size_t)(i - begin)] = s->mask_id;
     }
     return true;
 }
@@ -219,12 +220,8 @@ static bool reserve(ses_scorer *s, int64_t n, ses_err *e)
     if (special) s->special = special;
     int32_t *word = special ? ses_realloc_array(s->word, (size_t)n, sizeof *word, e) : NULL;
     if (word) s->word = word;
-    int32_t *batch =
-        word ? ses_realloc_array(s->batch_id, (size_t)n + PASS_TOKENS + (size_t)s->o.window, sizeof *batch, e)
-             : NULL;
-    if (!batch) return false;
-    s->batch_id = batch, s->capacity = n;
-    return true;
+    if (word) s->capacity = n;
+    return word != NULL;
 }
 
 /* Exchanges the order in which a backward model reads the text [from, to) and the order of its tokens. */
@@ -261,6 +258,7 @@ bool ses_scorer_score(ses_scorer *s, const ses_string *text, size_t n, ses_text_
     pass *a = ses_alloc(sizeof *a, e);
     bool ok = a != NULL;
     s->n = 0;
+    ses_batch_builder_clear(&s->pass.in);
     for (size_t i = 0; ok && i < n; i++) {
         int64_t from = s->n;
         ok = add_text(s, text[i], e);
