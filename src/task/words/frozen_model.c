@@ -27,7 +27,7 @@ char *ses_frozen_folder(const char *path, ses_err *e)
 void ses_frozen_close(void *self)
 {
     ses_frozen_model *x = self;
-    ses_tape_free(x->tape);
+    ses_pass_close(&x->pass);
     ses_encode_ctx_free(x->tokens);
     ses_tokenizer_free(x->tokenizer);
     ses_model_free(x->model);
@@ -45,8 +45,7 @@ ses_frozen_model *ses_frozen_open(const char *path, ses_device *dev, ses_err *e)
     if (dir) x->model = ses_model_open(dir, dev, &(ses_model_options){ .no_head = true }, e);
     if (x && x->model) x->tokenizer = ses_tokenizer_open(dir, e);
     if (x && x->tokenizer) x->tokens = ses_encode_ctx_new(x->tokenizer, e);
-    if (x && x->tokens) x->tape = ses_tape_new(dev, NULL, e);
-    bool ok = x && x->tape &&
+    bool ok = x && x->tokens && ses_pass_open(&x->pass, x->model, e) &&
               ses_tokenizer_config_read(&config, dir, ses_model_type(x->model), ses_model_sets_segments,
                                         x->tokenizer, e);
     if (ok) {
@@ -135,60 +134,56 @@ typedef struct part {
 } part;
 
 /* The states of a layer; depth: the last one, after a final norm. */
-static ses_tensor *layer_states(ses_frozen_model *x, const ses_outputs *out, int64_t tokens, int64_t layer,
-                                ses_err *e)
+static ses_tensor *layer_states(const ses_frozen_model *x, int64_t layer, ses_err *e)
 {
     char name[40] = "last_hidden_state";
     if (layer < x->model->stack[0].depth) snprintf(name, sizeof name, "hidden_states.%lld", (long long)layer);
-    const ses_output *h = ses_outputs_find(out, name);
-    if (h && ses_count(h->tensor) == tokens * x->hidden) return h->tensor;
+    const ses_output *h = ses_outputs_find(&x->pass.out, name);
+    if (h && ses_count(h->tensor) == x->pass.batch.tokens * x->hidden) return h->tensor;
     ses_fail(e, SES_EUNSUPPORTED, "%s has no hidden states of layer %lld with %lld columns",
              ses_model_class_name(x->model), (long long)layer, (long long)x->hidden);
     return NULL;
 }
 
 /* y [rows, width]: the vectors of the part's rows. */
-static bool read_states(ses_frozen_model *x, const ses_batch *b, const int32_t *row, size_t n, ses_real *y,
-                        ses_err *e)
+static bool read_states(ses_frozen_model *x, const int32_t *row, size_t n, ses_real *y, ses_err *e)
 {
-    ses_outputs out;
+    ses_tape *tape = x->pass.tape;
     ses_layer_choice last = { .layer = { x->model->stack[0].depth }, .n = 1 };
     const ses_layer_choice *k = x->choice.n ? &x->choice : &last;
     ses_tensor *h[SES_MAX_LAYER_CHOICE] = { NULL };
-    ses_tape_reset(x->tape, &(ses_tape_options){ 0 });
     ses_output_request request = { .hidden_states = x->choice.n > 0 };
-    if (!ses_model_forward(x->model, x->tape, b, &request, &out, e)) return false;
-    ses_tensor *rows = ses_tape_ints(x->tape, row, (int64_t)n), *sum = NULL;
+    if (!ses_pass_run(&x->pass, &request, e)) return false;
+    ses_tensor *rows = ses_tape_ints(tape, row, (int64_t)n), *sum = NULL;
     for (int64_t i = 0; i < k->n; i++) {
-        ses_tensor *all = layer_states(x, &out, b->tokens, k->layer[i], e);
+        ses_tensor *all = layer_states(x, k->layer[i], e);
         if (!all) return false;
-        h[i] = ses_gather(x->tape, all, rows);
-        if (k->combine < SES_COMBINE_CONCAT) sum = sum ? ses_add(x->tape, sum, h[i]) : h[i];
+        h[i] = ses_gather(tape, all, rows);
+        if (k->combine < SES_COMBINE_CONCAT) sum = sum ? ses_add(tape, sum, h[i]) : h[i];
     }
-    if (!sum) sum = k->n > 1 ? ses_concat(x->tape, (int)k->n, h) : h[0];
-    if (k->combine == SES_COMBINE_MEAN && k->n > 1) sum = ses_scale(x->tape, sum, 1 / (double)k->n);
-    return ses_tape_read(x->tape, sum, y) || (ses_tape_ok(x->tape, e), false);
+    if (!sum) sum = k->n > 1 ? ses_concat(tape, (int)k->n, h) : h[0];
+    if (k->combine == SES_COMBINE_MEAN && k->n > 1) sum = ses_scale(tape, sum, 1 / (double)k->n);
+    return ses_tape_read(tape, sum, y) || (ses_tape_ok(tape, e), false);
 }
 
 static bool run_part(ses_frozen_model *x, const ses_frozen_texts *t, part p, float *out, int64_t stride,
                      ses_err *e)
 {
     int32_t first = t->cu[p.text];
-    int32_t *cu = ses_alloc_array(p.n_texts + 1, sizeof *cu, e);
-    int32_t *row = cu ? ses_alloc_array(p.n_rows, sizeof *row, e) : NULL;
+    int32_t *row = ses_alloc_array(p.n_rows, sizeof *row, e);
     ses_real *y = row ? ses_alloc_array(p.n_rows * (size_t)x->width, sizeof *y, e) : NULL;
-    for (size_t i = 0; y && i <= p.n_texts; i++) cu[i] = t->cu[p.text + i] - first;
-    for (size_t i = 0; y && i < p.n_rows; i++) row[i] = (int32_t)(t->row[p.row + i] - first);
-    ses_batch b = { .seqs = (int64_t)p.n_texts, .cu_seqlens = cu, .ids = t->id + first };
-    if (y) b.tokens = cu[p.n_texts];
-    if (x->segments) b.segments = t->segment + first;
-    bool ok = y && read_states(x, &b, row, p.n_rows, y, e);
+    bool ok = y != NULL;
+    for (size_t i = 0; ok && i < p.n_rows; i++) row[i] = (int32_t)(t->row[p.row + i] - first);
+    ses_batch_builder_clear(&x->pass.in);
+    for (const int32_t *cu = t->cu + p.text; ok && cu < t->cu + p.text + p.n_texts; cu++)
+        ok = ses_batch_builder_add(&x->pass.in, t->id + cu[0], x->segments ? t->segment + cu[0] : NULL,
+                                   cu[1] - cu[0], e);
+    ok = ok && read_states(x, row, p.n_rows, y, e);
     for (size_t i = 0; ok && i < p.n_rows; i++)
         for (int64_t j = 0; j < x->width; j++)
             out[(int64_t)t->word[p.row + i] * stride + j] = (float)y[(int64_t)i * x->width + j];
     ses_free(y);
     ses_free(row);
-    ses_free(cu);
     return ok;
 }
 

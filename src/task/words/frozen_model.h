@@ -6,6 +6,7 @@
 #define SES_TASK_FROZEN_MODEL_H
 
 #include "nn/config.h"
+#include "run/pass.h"
 #include "sesame/tokenizer.h"
 #include "word_stack.h"
 
@@ -13,7 +14,7 @@ typedef struct ses_frozen_model {
     ses_model *model;
     ses_tokenizer *tokenizer;
     ses_encode_ctx *tokens;
-    ses_tape *tape;
+    ses_pass pass;
     int64_t hidden; /* columns of the hidden states */
     int64_t width;  /* columns of the vectors: hidden, or the columns of several layers side by side */
     bool segments;  /* the model reads the segments of the encoding */
