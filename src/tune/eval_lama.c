@@ -5,7 +5,7 @@
 #include "base/strmap.h"
 #include "io/text_reader.h"
 #include "model/model_desc.h"
-#include "nn/decoder_input.h"
+#include "run/pass.h"
 #include "text/tokenizer_config.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ struct ses_lama {
     const ses_model *model;
     const ses_tokenizer *tokenizer;
     ses_encode_ctx *tokens;
-    ses_tape *tape;
+    ses_pass pass; /* the next one */
     ses_tokenizer_config config;
     const char *logits_name, *mask; /* mask: spelling of the mask token, of mask_len bytes; NULL: causal */
     size_t mask_len;
@@ -36,25 +36,19 @@ struct ses_lama {
     size_t n, cap;
     ses_strmap index;
     ses_buf text;
-    /* the next pass */
-    int32_t *id, *decoder_id;
-    size_t id_cap, decoder_cap;
-    int32_t cu_seqlens[PASS_FACTS + 1], row[PASS_FACTS];
     queued queue[PASS_FACTS];
     int64_t n_queued;
-    ses_real *logits; /* [PASS_FACTS, vocab] */
 };
 
 void ses_lama_free(ses_lama *l)
 {
     if (!l) return;
     ses_encode_ctx_free(l->tokens);
-    ses_tape_free(l->tape);
+    ses_pass_close(&l->pass);
     for (size_t i = 0; i < l->n; i++) ses_free(l->relation[i].name);
     ses_strmap_free(&l->index);
     ses_buf_free(&l->text);
-    ses_free(l->relation), ses_free(l->is_candidate), ses_free(l->id), ses_free(l->decoder_id);
-    ses_free(l->logits);
+    ses_free(l->relation), ses_free(l->is_candidate);
     ses_free(l);
 }
 
@@ -94,10 +88,8 @@ ses_lama *ses_lama_new(const ses_model *m, const ses_tokenizer *t, const char *d
     *l = (ses_lama){ .model = m, .tokenizer = t };
     l->max_tokens = ses_model_max_tokens(m);
     l->vocab = ses_model_vocab_size(m);
-    if (find_head(l, dir, e) && (l->tokens = ses_encode_ctx_new(t, e)) &&
-        (l->tape = ses_tape_new(m->dev, NULL, e)) &&
-        (l->is_candidate = ses_alloc_array((size_t)l->vocab, 1, e)) &&
-        (l->logits = ses_alloc_array((size_t)l->vocab * PASS_FACTS, sizeof *l->logits, e))) {
+    if (find_head(l, dir, e) && (l->tokens = ses_encode_ctx_new(t, e)) && ses_pass_open(&l->pass, m, e) &&
+        (l->is_candidate = ses_alloc_array((size_t)l->vocab, 1, e))) {
         use_all_tokens(l);
         return l;
     }
@@ -163,39 +155,21 @@ static int64_t rank_of(const ses_lama *l, const ses_real *logit, int32_t answer)
     return rank;
 }
 
-/* An encoder-decoder reads its own input shifted right. */
-static bool set_decoder_input(ses_lama *l, ses_batch *b, ses_err *e)
-{
-    const ses_config *c = &l->model->c;
-    if (!l->model->stack[1].layer || c->decoder.input_from_source) return true;
-    if (!ses_array_reserve(&l->decoder_id, &l->decoder_cap, (size_t)b->tokens, sizeof *l->decoder_id, e))
-        return false;
-    for (int64_t s = 0; s < b->seqs; s++) {
-        int32_t from = b->cu_seqlens[s], end = b->cu_seqlens[s + 1];
-        if (!ses_decoder_shift(c, l->id + from, (size_t)(end - from), l->decoder_id + from, e)) return false;
-    }
-    b->target_cu_seqlens = b->cu_seqlens, b->target_ids = l->decoder_id;
-    return true;
-}
-
 bool ses_lama_flush(ses_lama *l, ses_err *e)
 {
-    ses_outputs out;
+    static const ses_output_request want = { .logits = true };
     int64_t n = l->n_queued;
-    ses_batch b = { .seqs = n, .tokens = l->cu_seqlens[n], .cu_seqlens = l->cu_seqlens, .ids = l->id };
-    ses_output_request request = { .logits = true, .rows = l->row, .n_rows = n };
     if (!n) return true;
     l->n_queued = 0;
-    ses_tape_reset(l->tape, NULL);
-    if (!set_decoder_input(l, &b, e) || !ses_model_forward(l->model, l->tape, &b, &request, &out, e))
-        return false;
-    const ses_output *logits = ses_outputs_find(&out, l->logits_name);
+    if (!ses_pass_run(&l->pass, &want, e)) return false;
+    const ses_output *logits = ses_outputs_find(&l->pass.out, l->logits_name);
     if (!logits || ses_cols(logits->tensor) != l->vocab)
         return ses_fail(e, SES_EARG, "the model has no logits of its vocabulary");
-    if (!ses_tape_read(l->tape, logits->tensor, l->logits)) return ses_tape_ok(l->tape, e);
+    const ses_real *x = ses_pass_read(&l->pass, l->logits_name, e);
+    if (!x) return false;
     for (int64_t i = 0; i < n; i++) {
         ses_lama_scores *s = &l->relation[l->queue[i].relation].scores;
-        int64_t rank = rank_of(l, l->logits + i * l->vocab, l->queue[i].answer);
+        int64_t rank = rank_of(l, x + i * l->vocab, l->queue[i].answer);
         if (!rank) return ses_fail(e, SES_EFORMAT, "the model computes NaN: its weights are damaged");
         s->facts++;
         s->at_1 += rank == 1;
@@ -251,17 +225,16 @@ static bool queue_fact(ses_lama *l, size_t relation, int32_t answer, int64_t at,
     const ses_encoding *x = ses_encode_ctx_result(l->tokens);
     int32_t bos = !l->mask ? l->config.role[SES_ROLE_BOS] : -1;
     int64_t n = (int64_t)x->n + (bos >= 0);
-    if (l->n_queued && (l->cu_seqlens[l->n_queued] + n > PASS_TOKENS || l->n_queued == PASS_FACTS) &&
+    ses_batch_builder *b = &l->pass.in;
+    if (l->n_queued && ((int64_t)b->ids.n + n > PASS_TOKENS || l->n_queued == PASS_FACTS) &&
         !ses_lama_flush(l, e))
         return false;
-    int32_t from = l->n_queued ? l->cu_seqlens[l->n_queued] : 0;
-    if (!ses_array_reserve(&l->id, &l->id_cap, (size_t)(from + n), sizeof *l->id, e)) return false;
-    if (bos >= 0) l->id[from] = bos;
-    memcpy(l->id + from + (bos >= 0), x->id, x->n * sizeof *l->id);
-    l->queue[l->n_queued] = (queued){ relation, answer };
-    l->row[l->n_queued] = from + (int32_t)at;
-    l->cu_seqlens[++l->n_queued] = from + (int32_t)n;
-    return true;
+    bool decodes = l->model->stack[1].layer && !l->model->c.decoder.input_from_source;
+    size_t from = b->ids.n;
+    l->queue[l->n_queued++] = (queued){ relation, answer };
+    return ses_ints_push(&b->rows, (int32_t)(from + (size_t)at), e) &&
+           (bos < 0 || ses_ints_push(&b->ids, bos, e)) && ses_batch_builder_add_encoding(b, x, false, e) &&
+           (!decodes || ses_batch_builder_shift(b, l->model, b->ids.p + from, n, e));
 }
 
 bool ses_lama_feed(ses_lama *l, const ses_lama_fact *f, ses_err *e)
