@@ -201,8 +201,7 @@ static bool open_pipeline(ses_pipeline *p, const char *dir, const ses_pipeline_o
     set_default_max_seq_len(p);
     p->settings.batch_tokens = p->dev->is_host ? HOST_BATCH_TOKENS : DEVICE_BATCH_TOKENS;
     p->adapters = NULL, p->n_adapters = 0; /* not used after opening */
-    p->runner.pass.tape = ses_tape_new(p->dev, NULL, e);
-    return p->runner.pass.tape && (!p->task->open || p->task->open(p, e));
+    return ses_pass_open(&p->runner.pass, p->model, e) && (!p->task->open || p->task->open(p, e));
 }
 
 static ses_pipeline *alloc_pipeline(const ses_task *task, ses_device *dev, void *args, ses_err *e)

@@ -106,13 +106,12 @@ static bool fail(ses_job *j, ses_api_code code, const ses_err *e)
 }
 
 /* Weights [heads, n, n] of a layer. NULL: the job has failed. */
-static float *read_layer(ses_job *j, ses_tape *tape, const ses_outputs *out, int64_t layer, int64_t n,
-                         int64_t *heads)
+static float *read_layer(ses_job *j, ses_pass *pass, int64_t layer, int64_t n, int64_t *heads)
 {
     ses_err e = { 0 };
     char name[32];
     snprintf(name, sizeof name, "attentions.%lld", (long long)layer);
-    const ses_output *o = ses_outputs_find(out, name);
+    const ses_output *o = ses_outputs_find(&pass->out, name);
     int64_t count = o ? ses_count(o->tensor) : 0;
     *heads = count / (n * n);
     if (*heads < 1 || *heads * n * n != count) {
@@ -120,9 +119,9 @@ static float *read_layer(ses_job *j, ses_tape *tape, const ses_outputs *out, int
                      "the model has no attention weights for layer %lld", (long long)layer);
         return NULL;
     }
-    ses_real *host = ses_job_alloc(j, (size_t)count, sizeof *host);
-    float *w = host ? ses_job_alloc(j, (size_t)count, sizeof *w) : NULL;
-    if (!w || !ses_tape_read(tape, o->tensor, host)) return fail(j, SES_API_BACKEND, &e), NULL;
+    float *w = ses_job_alloc(j, (size_t)count, sizeof *w);
+    const ses_real *host = w ? ses_pass_read(pass, name, &e) : NULL;
+    if (!host) return fail(j, SES_API_BACKEND, &e), NULL;
     for (int64_t i = 0; i < count; i++)
         if (!isfinite(w[i] = (float)host[i])) {
             ses_api_fail(&j->error, SES_API_NOT_FINITE, NULL, "the attention weights are NaN");
@@ -132,8 +131,8 @@ static float *read_layer(ses_job *j, ses_tape *tape, const ses_outputs *out, int
 }
 
 /* The rollout of the layers up to the one of the query, of the same units as its weights. */
-static bool put_rollout(ses_job *j, ses_pipeline *p, const ses_outputs *out, const attention_query *q,
-                        const ses_attention_units *u, ses_json_writer *json)
+static bool put_rollout(ses_job *j, ses_pipeline *p, const attention_query *q, const ses_attention_units *u,
+                        ses_json_writer *json)
 {
     int64_t n = u->n, heads = 0;
     size_t size = (size_t)(n * n) + 1;
@@ -142,7 +141,7 @@ static bool put_rollout(ses_job *j, ses_pipeline *p, const ses_outputs *out, con
     float *w = ses_job_alloc(j, size, sizeof *w);
     if (!a || !r || !next || !w) return false;
     for (int64_t l = 0; l <= q->layer; l++) {
-        float *x = read_layer(j, p->runner.pass.tape, out, l, u->tokens, &heads);
+        float *x = read_layer(j, &p->runner.pass, l, u->tokens, &heads);
         if (!x || !merge(j, x, heads, u, q->hide_special)) return false;
         ses_head_mean(x, heads, n, n, a);
         ses_add_residual(a, n);
@@ -163,20 +162,16 @@ static bool run(ses_job *j, ses_pipeline *p, const ses_encoding *x, const attent
     ses_err e = { 0 };
     ses_attention_units u;
     int64_t heads = 0;
-    int32_t cu[2] = { 0, (int32_t)x->n };
-    int32_t *segment = ses_job_alloc(j, x->n, sizeof *segment);
-    ses_outputs out;
-    if (!segment || !make_units(j, x, q, &u)) return false;
+    ses_pass *pass = &p->runner.pass;
+    if (!make_units(j, x, q, &u)) return false;
     if (!u.n) return ses_api_fail(&j->error, SES_API_EMPTY, "inputs", "\"inputs\" has special tokens only");
-    for (size_t i = 0; i < x->n; i++) segment[i] = x->type_id[i];
     const ses_model *m = p->model;
     bool segments = ses_model_uses_segments(m) && p->tokenizer_config.sets_segments;
-    ses_batch b = { .seqs = 1, .tokens = (int64_t)x->n, .cu_seqlens = cu, .ids = x->id };
-    if (segments) b.segments = segment;
-    ses_tape_reset(p->runner.pass.tape, NULL);
-    if (!ses_model_forward(m, p->runner.pass.tape, &b, &(ses_output_request){ .attentions = true }, &out, &e))
+    ses_batch_builder_clear(&pass->in);
+    if (!ses_batch_builder_add_encoding(&pass->in, x, segments, &e) ||
+        !ses_pass_run(pass, &(ses_output_request){ .attentions = true }, &e))
         return fail(j, SES_API_BACKEND, &e);
-    float *w = read_layer(j, p->runner.pass.tape, &out, q->layer, (int64_t)x->n, &heads);
+    float *w = read_layer(j, pass, q->layer, (int64_t)x->n, &heads);
     bool plain = !q->words && !q->hide_special;
     if (!w || (!plain && !merge(j, w, heads, &u, q->hide_special))) return false;
     ses_json_begin_object(json);
@@ -188,7 +183,7 @@ static bool run(ses_job *j, ses_pipeline *p, const ses_encoding *x, const attent
     ses_json_member_int(json, "n_heads", heads);
     ses_json_member_int(json, "layer", q->layer);
     bool ok = put_attention(j, json, "attention", w, (size_t)u.n, heads) &&
-              (!q->rollout || put_rollout(j, p, &out, q, &u, json));
+              (!q->rollout || put_rollout(j, p, q, &u, json));
     ses_json_end_object(json);
     return ok;
 }
