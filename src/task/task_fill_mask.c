@@ -306,24 +306,16 @@ static bool draw_tokens(ses_pipeline *p, ses_request *r, size_t group, const flo
 }
 
 /* The logits [V] of position `at` of the sequence with other ids; to `out`. */
-static bool mask_logits(ses_pipeline *p, ses_tape *tape, const ses_seq *q, const int32_t *id, int32_t at,
+static bool mask_logits(ses_pipeline *p, ses_pass *pass, const ses_seq *q, const int32_t *id, int32_t at,
                         int64_t V, float *out, ses_err *e)
 {
-    const int32_t cu[] = { 0, (int32_t)q->n };
     bool segments = ses_model_uses_segments(p->model) && p->tokenizer_config.sets_segments;
-    ses_batch b = { .seqs = 1, .tokens = (int64_t)q->n, .cu_seqlens = cu, .ids = id };
-    ses_output_request request = p->settings.outputs;
-    ses_outputs outputs;
-    if (segments) b.segments = q->type_id;
-    request.rows = &at, request.n_rows = 1;
-    ses_tape_reset(tape, NULL);
-    if (!ses_model_forward(p->model, tape, &b, &request, &outputs, e)) return false;
-    const ses_output *o = ses_outputs_find(&outputs, p->head->output);
-    ses_real *x = ses_alloc_array((size_t)V, sizeof *x, e);
-    bool ok = x && ses_device_read(p->dev, o->tensor, 0, V, x, e);
-    for (int64_t i = 0; ok && i < V; i++) out[i] = (float)x[i];
-    ses_free(x);
-    return ok;
+    if (!ses_batch_builder_add(&pass->in, id, segments ? q->type_id : NULL, (int64_t)q->n, e) ||
+        !ses_ints_push(&pass->in.rows, at, e) || !ses_pass_run(pass, &p->settings.outputs, e))
+        return false;
+    const ses_real *x = ses_pass_read(pass, p->head->output, e);
+    for (int64_t i = 0; x && i < V; i++) out[i] = (float)x[i];
+    return x != NULL;
 }
 
 /* Draw after draw, fills the masks from left to right. first: the logits of the leftmost mask. */
@@ -332,22 +324,22 @@ static bool draw_one_by_one(ses_pipeline *p, ses_request *r, ses_seq *q, const f
 {
     const args *a = r->args;
     item_state *st = r->state;
-    ses_tape *tape = ses_tape_new(p->dev, NULL, e);
-    int32_t *id = tape ? ses_alloc_array(q->n, sizeof *id, e) : NULL;
+    ses_pass pass;
+    int32_t *id = ses_pass_open(&pass, p->model, e) ? ses_alloc_array(q->n, sizeof *id, e) : NULL;
     float *logit = id ? ses_alloc_array((size_t)V, sizeof *logit, e) : NULL;
     bool ok = logit != NULL;
     for (int64_t d = 0; ok && d < a->draws; d++) {
         memcpy(id, q->id, q->n * sizeof *id);
         for (size_t g = 0; ok && g < st->n; g++) {
             mask *x = &st->mask[g];
-            ok = !g || mask_logits(p, tape, q, id, (int32_t)x->at, V, logit, e);
+            ok = !g || mask_logits(p, &pass, q, id, (int32_t)x->at, V, logit, e);
             ok = ok && draw_tokens(p, r, g, g ? logit : first, V, d, 1, &x->candidate[d], e);
             if (ok) id[x->at] = x->candidate[d].id;
         }
     }
     ses_free(logit);
     ses_free(id);
-    ses_tape_free(tape);
+    ses_pass_close(&pass);
     return ok;
 }
 
