@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "metric/word_ids.h"
 #include "model/model_desc.h"
+#include "run/pass.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -124,28 +125,23 @@ static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outp
 static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o,
                           const ses_batch *b, int64_t first, ses_err *e)
 {
-    for (int64_t i = 0; i < b->seqs; i++) {
+    ses_pass pass = { .model = t->model, .tape = t->tape };
+    bool ok = true;
+    for (int64_t i = 0; ok && i < b->seqs; i++) {
         int32_t at = b->cu_seqlens[i], n = b->cu_seqlens[i + 1] - at, row = s->row[first + i];
-        const int32_t cu[] = { 0, n };
-        ses_batch one = { .seqs = 1,
-                          .tokens = n,
-                          .cu_seqlens = cu,
-                          .ids = b->ids + at,
-                          .segments = b->segments + at,
-                          .labels = b->labels + at };
-        ses_outputs out;
         ses_real loss = 0;
         int64_t labels = 0; /* the first token is not predicted */
         for (int32_t j = 1; j < n; j++) labels += b->labels[at + j] != SES_IGNORE_INDEX;
         if (!labels) continue;
-        ses_tape_reset(t->tape, &(ses_tape_options){ 0 });
-        if (!ses_model_forward(t->model, t->tape, &one, &(ses_output_request){ 0 }, &out, e) ||
-            !ses_tape_read(t->tape, out.loss, &loss))
-            return false;
+        ok = ses_batch_builder_add(&pass.in, b->ids + at, b->segments + at, n, e) &&
+             ses_ints_append(&pass.in.labels, b->labels + at, n, e) &&
+             ses_pass_run(&pass, &(ses_output_request){ 0 }, e) &&
+             ses_tape_read(t->tape, pass.out.loss, &loss);
         o->nll[row] = (double)loss * (double)labels;
         o->n_nll[row] = labels;
     }
-    return true;
+    ses_batch_builder_free(&pass.in);
+    return ok;
 }
 
 static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e)

@@ -2,8 +2,8 @@
 #include "pair_batches.h"
 
 #include "base/alloc.h"
-#include "data/ints.h"
 #include "data/rng_stream.h"
+#include "run/batch_builder.h"
 
 #include <stdio.h>
 
@@ -16,8 +16,7 @@ struct ses_pair_batches {
     int64_t *begin;    /* [labels + 1] */
     int64_t *slot;     /* [n] index of a text in by_label */
     int32_t *order;    /* [n] first texts of pairs, shuffled */
-    ses_ints ids, segments, cu;
-    ses_real *target;
+    ses_batch_builder builder;
 };
 
 static void sort_by_label(ses_pair_batches *p)
@@ -41,8 +40,7 @@ ses_pair_batches *ses_pair_batches_new(const ses_pair_options *o, ses_err *e)
     p->begin = ses_alloc_array((size_t)o->labels + 1, sizeof *p->begin, e);
     p->slot = ses_alloc_array((size_t)p->n + 1, sizeof *p->slot, e);
     p->order = ses_alloc_array((size_t)p->n + 1, sizeof *p->order, e);
-    p->target = ses_alloc_array((size_t)o->batch_pairs, sizeof *p->target, e);
-    if (!p->by_label || !p->begin || !p->slot || !p->order || !p->target) {
+    if (!p->by_label || !p->begin || !p->slot || !p->order) {
         ses_pair_batches_free(p);
         return NULL;
     }
@@ -56,14 +54,11 @@ ses_pair_batches *ses_pair_batches_new(const ses_pair_options *o, ses_err *e)
 void ses_pair_batches_free(ses_pair_batches *p)
 {
     if (!p) return;
-    ses_ints_free(&p->ids);
-    ses_ints_free(&p->segments);
-    ses_ints_free(&p->cu);
+    ses_batch_builder_free(&p->builder);
     ses_free(p->by_label);
     ses_free(p->begin);
     ses_free(p->slot);
     ses_free(p->order);
-    ses_free(p->target);
     ses_free(p);
 }
 
@@ -96,8 +91,7 @@ static int64_t count(void *ctx, int64_t epoch)
 static bool add_text(ses_pair_batches *p, int64_t text, ses_err *e)
 {
     ses_sequence q = ses_dataset_at(p->o.texts, text);
-    return ses_ints_append(&p->ids, q.ids, q.n, e) && ses_ints_append(&p->segments, q.segments, q.n, e) &&
-           ses_ints_push(&p->cu, (int32_t)p->ids.n, e);
+    return ses_batch_builder_add(&p->builder, q.ids, q.segments, q.n, e);
 }
 
 static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_err *e)
@@ -105,20 +99,16 @@ static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_e
     ses_pair_batches *p = ctx;
     int64_t all = pairs_of_epoch(p), begin = index * p->o.batch_pairs, end = begin + p->o.batch_pairs;
     if (end > all) end = all;
-    p->ids.n = p->segments.n = p->cu.n = 0;
-    bool ok = ses_ints_push(&p->cu, 0, e);
+    bool ok = true;
+    ses_batch_builder_clear(&p->builder);
+    p->builder.choices = 2;
     for (int64_t i = begin; ok && i < end; i++) {
         int64_t text[2];
-        p->target[i - begin] = (ses_real)ses_pair_batches_at(p, (uint64_t)(epoch * all + i), text);
-        ok = add_text(p, text[0], e) && add_text(p, text[1], e);
+        ses_real target = (ses_real)ses_pair_batches_at(p, (uint64_t)(epoch * all + i), text);
+        ok = add_text(p, text[0], e) && add_text(p, text[1], e) &&
+             ses_batch_builder_add_values(&p->builder, &target, 1, e);
     }
-    *out = (ses_batch){ .seqs = 2 * (end - begin),
-                        .tokens = (int64_t)p->ids.n,
-                        .cu_seqlens = p->cu.p,
-                        .ids = p->ids.p,
-                        .segments = p->segments.p,
-                        .choices = 2,
-                        .targets = p->target };
+    *out = ses_batch_builder_batch(&p->builder);
     return ok;
 }
 
