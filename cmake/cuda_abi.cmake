@@ -2,8 +2,8 @@
 # (what src/tensor/cuda_module.h includes; tests/test_cuda_module.sh compares the list). A module with another
 # SES_CUDA_ABI is refused when it is opened.
 set(cuda_abi_headers src/tensor/cuda_module.h src/tensor/device_impl.h src/base/arena.h src/base/rng.h src/base/thread_pool.h
-  src/kernel/kernel.h src/kernel/kernels.def src/kernel/blocks.h src/kernel/cpu_caches.h include/sesame/err.h
-  include/sesame/types.h include/sesame/export.h include/sesame/tensor.h include/sesame/device.h)
+  src/kernel/kernel.h src/kernel/kernels.def src/kernel/blocks.h src/kernel/cpu_caches.h include/sesame/base.h
+  include/sesame/unstable/tensor.h)
 set(cuda_abi_text)
 foreach(header ${cuda_abi_headers})
   file(SHA256 ${CMAKE_SOURCE_DIR}/${header} hash)

@@ -5,8 +5,8 @@
 
 #include "check.h"
 #include "sesame/model.h"
-#include "sesame/optim.h"
 #include "sesame/safetensors.h"
+#include "sesame/unstable/optim.h"
 #include "tensor/device_impl.h"
 
 #include <math.h>

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "check.h"
-#include "sesame/corpus.h"
+#include "sesame/pretrain.h"
 
 #include <unistd.h>
 

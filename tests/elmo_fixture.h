@@ -6,9 +6,9 @@
 #include "base/elmo/word_chars.h"
 #include "base/file.h"
 #include "check.h"
-#include "sesame/device.h"
+#include "sesame/base.h"
 #include "sesame/model.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #define SES_EXAMPLES_FIXTURE_H
 
 #include "check.h"
-#include "sesame/dataset.h"
+#include "sesame/unstable/dataset.h"
 
 enum { EXAMPLES = 13 };
 

@@ -4,7 +4,7 @@
 
 #include "check.h"
 #include "sesame/safetensors.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 #include <math.h>
 

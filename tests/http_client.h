@@ -5,7 +5,7 @@
 #ifndef TESTS_HTTP_CLIENT_H
 #define TESTS_HTTP_CLIENT_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_http_client ses_http_client;
 

@@ -6,7 +6,7 @@
 #define TESTS_OOM_H
 
 #include "check.h"
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 #include <malloc.h>
 #include <stdatomic.h>

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/dir.h"
 #include "base/file.h"
-#include "sesame/cache.h"
+#include "sesame/model.h"
 
 #include <unistd.h>
 

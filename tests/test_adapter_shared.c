@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "check.h"
 #include "sesame/model.h"
-#include "sesame/store.h"
+#include "sesame/unstable/store.h"
 
 #include <math.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 #include "base/dir.h"
 #include "check.h"
 #include "model_fixture.h"
-#include "sesame/store.h"
+#include "sesame/unstable/store.h"
 #include "train/average.h"
 
 #include <math.h>

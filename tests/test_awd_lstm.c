@@ -7,8 +7,8 @@
 #include "check.h"
 #include "op/op.h"
 #include "sesame/model.h"
-#include "sesame/optim.h"
 #include "sesame/safetensors.h"
+#include "sesame/unstable/optim.h"
 
 #include <math.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@
 #include "check.h"
 #include "comm/nccl_library.h"
 #include "comm_fixture.h"
-#include "sesame/device.h"
+#include "sesame/base.h"
 
 enum { SKIPPED = 77 };
 

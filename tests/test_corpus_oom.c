@@ -3,7 +3,7 @@
 #include "oom.h"
 
 #include "corpus_fixture.h"
-#include "sesame/passages.h"
+#include "sesame/pretrain.h"
 
 typedef struct job {
     const corpus_fixture *f;

@@ -2,7 +2,7 @@
  * ops, compared with the CPU; a second run gives the same bits. Skipped without a GPU. */
 #include "check.h"
 #include "op/op_check.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 enum { MAX_SEQS = 80, MAX_ROWS = 4096 };
 

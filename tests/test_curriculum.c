@@ -2,8 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "corpus_fixture.h"
 
-#include "sesame/device.h"
-#include "sesame/trainer.h"
+#include "sesame/base.h"
+#include "sesame/unstable/trainer.h"
 #include "train/curriculum.h"
 
 #include <math.h>

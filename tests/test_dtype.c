@@ -1,6 +1,6 @@
 #include "base/half.h"
 #include "check.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 #include <math.h>
 

@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #include "model_fixture.h"
 #include "oom.h"
-#include "sesame/optim.h"
 #include "sesame/sentence.h"
+#include "sesame/unstable/optim.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 #include "base/json/json_helpers.h"
 #include "check.h"
 #include "model/model_desc.h"
-#include "sesame/device.h"
+#include "sesame/base.h"
 #include "sesame/safetensors.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "check.h"
 #include "io/safetensors_impl.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 #define FIXTURES "tests/fixtures/hdf5/"
 

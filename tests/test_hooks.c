@@ -6,10 +6,10 @@
 #include "check.h"
 #include "model/model_desc.h"
 #include "random_batch.h"
-#include "sesame/cache.h"
 #include "sesame/hooks.h"
-#include "sesame/ops.h"
+#include "sesame/model.h"
 #include "sesame/safetensors.h"
+#include "sesame/unstable/ops.h"
 
 #include <dirent.h>
 #include <math.h>

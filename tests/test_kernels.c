@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "check.h"
 #include "kernel/kernel.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 #include <math.h>
 

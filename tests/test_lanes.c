@@ -2,7 +2,7 @@
 #define _DEFAULT_SOURCE
 #include "comm_fixture.h"
 #include "nn/store_impl.h"
-#include "sesame/ops.h"
+#include "sesame/unstable/ops.h"
 #include "train/optim/optim_kind.h"
 #include "train/trainer_impl.h"
 #include "trainer_fixture.h"

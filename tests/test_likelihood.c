@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "tune/eval/eval_likelihood.h"
 
-#include "sesame/device.h"
+#include "sesame/base.h"
 
 #include <math.h>
 #include <string.h>

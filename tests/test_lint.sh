@@ -9,7 +9,7 @@ cc=$(command -v cc || command -v gcc || command -v clang)
 
 fresh() {
     rm -rf "$tmp/tree"
-    mkdir -p "$tmp/tree/tools" "$tmp/tree/src/base" "$tmp/tree/src/op" "$tmp/tree/src/cli/cmd" "$tmp/tree/include/sesame" \
+    mkdir -p "$tmp/tree/tools" "$tmp/tree/src/base" "$tmp/tree/src/op" "$tmp/tree/src/cli/cmd" "$tmp/tree/include/sesame/unstable" \
         "$tmp/tree/tests" "$tmp/tree/build"
     cd "$tmp/tree" || exit 1
     cp "$root/tools/lint" "$root/tools/lint.awk" tools/
@@ -17,7 +17,7 @@ fresh() {
     printf '# comment\nbase:\nop: base\ncli: base op\n' >tools/layers.txt
     printf '# comment\n\\bso many\\b => N\n' >tools/prose.txt
     printf '# comment\n^src/op/quoted\\.c:\n' >tools/prose-exceptions.txt
-    cat >include/sesame/err.h <<'C'
+    cat >include/sesame/base.h <<'C'
 /* A header. */
 #ifndef SESAME_ERR_H
 #define SESAME_ERR_H
@@ -31,7 +31,7 @@ C
 #ifndef SES_BASE_POOL_H
 #define SES_BASE_POOL_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 #endif
 C
@@ -43,7 +43,7 @@ static const char *const name[] = { "getenv(", "stderr", "'" };
 
 int ses_add(int a, int b) { return a + b + (name[0][0] == '"'); /* atoi( */ }
 C
-    printf 'SES_OP(add, (int a, int b))\n' >include/sesame/ops.def
+    printf 'SES_OP(add, (int a, int b))\n' >include/sesame/unstable/ops.def
     printf 'SES_COMMAND(go)\n' >src/cli/commands.def
     printf '#include "base/thread_pool.h"\n#include "op/x.h"\n\nint main(void) { return 0; }\n' >src/cli/cmd/cmd_go.c
     printf '/* x */\n#ifndef SES_X_H\n#define SES_X_H\n#endif\n' >src/op/x.h
@@ -91,7 +91,7 @@ echo '#include "op/none.h"' >>src/op/add.c
 finds layers 'no such header: op/none.h'
 echo '#include "../base/pool.h"' >>src/op/add.c
 finds layers 'relative path'
-echo '#include "base/thread_pool.h"' >>include/sesame/err.h
+echo '#include "base/thread_pool.h"' >>include/sesame/base.h
 finds layers 'a public header includes "base/thread_pool.h"'
 mkdir src/rogue && echo 'int x;' >src/rogue/a.c
 finds layers 'layer rogue is not in tools/layers.txt'
@@ -144,7 +144,7 @@ finds functions 'a function of 81 lines'
 echo "/* $(many 1 "$(printf '%0107d' 0)") */" >>src/op/add.c
 finds lines '113 columns'
 fresh
-echo "/* $(printf '%0107d' 0) */" >>include/sesame/ops.def
+echo "/* $(printf '%0107d' 0) */" >>include/sesame/unstable/ops.def
 finds lines 'ops.def:2: 113 columns'
 fresh
 echo "/* $(printf '%098d' 0) éééé */" >>src/op/add.c
@@ -180,9 +180,9 @@ finds blanks 'a carriage return'
 echo >>src/op/add.c
 finds blanks 'empty lines at the end'
 
-echo 'SES_OP(mul, (int a))' >>include/sesame/ops.def
+echo 'SES_OP(mul, (int a))' >>include/sesame/unstable/ops.def
 finds defs 'mul has no src/op/mul.c'
-echo 'SES_OP(mul, (int a))' >>include/sesame/ops.def
+echo 'SES_OP(mul, (int a))' >>include/sesame/unstable/ops.def
 echo 'const ses_op ses_op_mul = { 0 };' >>src/op/add.c
 tools/lint --only defs >/dev/null && passed=$((passed + 1)) || { failed=$((failed + 1)); echo 'several entries in one file'; }
 fresh

@@ -4,8 +4,8 @@
 #include "check.h"
 #include "io/matrix.h"
 #include "math/lbfgs.h"
-#include "sesame/device.h"
-#include "sesame/logreg.h"
+#include "sesame/base.h"
+#include "sesame/unstable/logreg.h"
 
 #include <math.h>
 #include <unistd.h>

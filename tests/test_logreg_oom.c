@@ -2,7 +2,7 @@
 #include "oom.h"
 
 #include "io/matrix.h"
-#include "sesame/logreg.h"
+#include "sesame/unstable/logreg.h"
 
 static bool fit(void *ctx, ses_err *e)
 {

@@ -4,8 +4,8 @@
 #include "check.h"
 #include "metric/score_range.h"
 #include "metric/word_ids.h"
+#include "sesame/base.h"
 #include "sesame/metric.h"
-#include "sesame/types.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 #include "check.h"
 #include "model_fixture.h"
 #include "op/op.h"
-#include "sesame/optim.h"
+#include "sesame/unstable/optim.h"
 
 static ses_device *device(int threads, ses_isa isa)
 {

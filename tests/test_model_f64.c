@@ -3,7 +3,7 @@
 #include "check.h"
 #include "families.h"
 #include "model_fixture.h"
-#include "sesame/tape.h"
+#include "sesame/unstable/tape.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #include "check.h"
 #include "nn/store_impl.h"
 #include "op/op.h"
-#include "sesame/optim.h"
+#include "sesame/unstable/optim.h"
 #include "tensor/device_impl.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Losses and gradients that are NaN or infinite: the message names the update and the first layer. */
 #include "check.h"
 #include "nn/store_impl.h"
-#include "sesame/ops.h"
+#include "sesame/unstable/ops.h"
 #include "trainer_fixture.h"
 
 #include <math.h>

@@ -2,8 +2,8 @@
  * double), schedules against transformers; groups, clipping, state. */
 #include "check.h"
 #include "nn/store_impl.h"
-#include "sesame/optim.h"
-#include "sesame/schedule.h"
+#include "sesame/unstable/optim.h"
+#include "sesame/unstable/schedule.h"
 #include "train/optim/optim_kind.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 set -u
 . tests/counted.sh
 
-version=$(sed -n 's/^#define SES_VERSION "\(.*\)"/\1/p' include/sesame/version.h)
+version=$(sed -n 's/^#define SES_VERSION "\(.*\)"/\1/p' include/sesame/base.h)
 that 'version of the Debian packages' 'head -n 1 packaging/debian/changelog | grep -qF "sesame ($version-"'
 that 'version of the symbols' 'grep -q "^ (symver)SESAME_0 " packaging/debian/libsesame0.symbols && grep -q "^SESAME_0 {" cmake/sesame.map'
 for script in packaging/*-* packaging/debian/rules packaging/debian/tests/command packaging/debian/tests/library; do

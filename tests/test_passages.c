@@ -3,7 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "corpus_fixture.h"
 
-#include "sesame/passages.h"
+#include "sesame/pretrain.h"
 
 static ses_corpus *random_corpus(const corpus_fixture *f, const char *name, size_t bytes, unsigned seed,
                                  double held_share)

@@ -4,7 +4,7 @@
 #include "check.h"
 #include "op/op.h"
 #include "sesame/json.h"
-#include "sesame/store.h"
+#include "sesame/unstable/store.h"
 #include "tensor/device_impl.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "check.h"
 #include "io/safetensors_impl.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 #include <unistd.h>
 

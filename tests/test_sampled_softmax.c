@@ -1,7 +1,7 @@
 /* Sampled softmax: its draws; loss and gradients against a direct computation in double precision. */
 #include "check.h"
 #include "nn/sampled_softmax.h"
-#include "sesame/device.h"
+#include "sesame/base.h"
 
 #include <math.h>
 

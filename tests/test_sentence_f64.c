@@ -2,8 +2,8 @@
  * central difference, in double. */
 #include "base/rng.h"
 #include "check.h"
-#include "sesame/ops.h"
 #include "sesame/sentence.h"
+#include "sesame/unstable/ops.h"
 
 #include <math.h>
 

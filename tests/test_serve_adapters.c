@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "serve/serve_impl.h"
 #include "serve_fixture.h"
-#include "sesame/store.h"
+#include "sesame/unstable/store.h"
 
 static char spec[4][300];
 static const char *const TEXT = "{\"inputs\":\"The bell rings.\",\"model\":\"%s\"}";

@@ -2,7 +2,7 @@
  * prints these values. */
 #include "check.h"
 #include "op/op.h"
-#include "sesame/store.h"
+#include "sesame/unstable/store.h"
 #include "train/similarity_loss.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Readers of labeled text: rows, sentences, questions; results and errors. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "check.h"
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

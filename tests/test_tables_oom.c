@@ -1,7 +1,7 @@
 /* Readers of labeled text with every allocation failing in turn. */
 #include "io/conllu.h"
 #include "oom.h"
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 static bool records(const char *text, ses_table_format format, ses_err *e)
 {

@@ -6,8 +6,8 @@
 #include "folder/tf_folder.h"
 #include "io/tf/tf_read.h"
 #include "model/model_desc.h"
-#include "sesame/device.h"
-#include "sesame/tensor.h"
+#include "sesame/base.h"
+#include "sesame/unstable/tensor.h"
 #include "tf_fixture.h"
 
 #include <unistd.h>

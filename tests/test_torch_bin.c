@@ -3,9 +3,9 @@
 #include "base/file.h"
 #include "check.h"
 #include "io/safetensors_impl.h"
-#include "sesame/device.h"
+#include "sesame/base.h"
 #include "sesame/model.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 #include "torch_fixture.h"
 
 #include <unistd.h>

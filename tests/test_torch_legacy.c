@@ -1,7 +1,7 @@
 /* PyTorch's legacy format, before version 1.6: consecutive pickles, then the storages. */
 #include "check.h"
 #include "io/safetensors_impl.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 #include "torch_fixture.h"
 
 static bytes b; /* too large for a small stack */

@@ -1,6 +1,6 @@
 #include "check.h"
 #include "io/safetensors_impl.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 #include "torch_fixture.h"
 
 static zip_file z; /* too large for a small stack */

@@ -4,8 +4,8 @@
 
 #include "base/dir.h"
 #include "model_fixture.h"
-#include "sesame/dataset.h"
-#include "sesame/trainer.h"
+#include "sesame/unstable/dataset.h"
+#include "sesame/unstable/trainer.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "examples_fixture.h"
 #include "model_fixture.h"
-#include "sesame/trainer.h"
+#include "sesame/unstable/trainer.h"
 
 enum { BATCH = 3, ACCUMULATE = 2, EPOCHS = 2, BATCHES = 10, UPDATES = 6 };
 

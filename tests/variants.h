@@ -5,7 +5,7 @@
 #define TESTS_VARIANTS_H
 
 #include "kernel/kernel.h"
-#include "sesame/device.h"
+#include "sesame/base.h"
 
 enum { MAX_VARIANTS = SES_ISA_COUNT + 2 };
 

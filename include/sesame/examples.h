@@ -1,5 +1,5 @@
-/* Labeled examples in memory, read from the file formats of sesame/table.h; and the named benchmarks, each
- * with its columns, labels and metrics.
+/* Labeled examples in memory, read from the file formats of sesame/unstable/table.h; and the named
+ * benchmarks, each with its columns, labels and metrics.
  *
  *     const ses_benchmark *b = ses_benchmark_find("sst2");
  *     ses_examples *train = ses_examples_open("SST-2/train.tsv", &b->spec, NULL, &e);
@@ -10,7 +10,7 @@
 #ifndef SESAME_EXAMPLES_H
 #define SESAME_EXAMPLES_H
 
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 SES_BEGIN_DECLS
 

@@ -410,7 +410,7 @@ typedef struct ses_predictor_options {
     const char *const *adapters; /* further adapter folders: see ses_model_options; needed while opening */
     size_t n_adapters;
     const char
-        *exit; /* texts leave early by this rule, as "entropy:0.3": see sesame/exits.h; NULL: none do */
+        *exit; /* texts leave early by this rule, as "entropy:0.3": see sesame/model.h; NULL: none do */
 } ses_predictor_options;
 
 /* The settings of `sesame eval` without options. A value: nothing to free; cannot fail. */

@@ -24,7 +24,7 @@
 #ifndef SESAME_HOOKS_H
 #define SESAME_HOOKS_H
 
-#include "sesame/tape.h"
+#include "sesame/unstable/tape.h"
 
 SES_BEGIN_DECLS
 

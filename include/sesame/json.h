@@ -14,7 +14,7 @@
 #ifndef SESAME_JSON_H
 #define SESAME_JSON_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 SES_BEGIN_DECLS
 

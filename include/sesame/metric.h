@@ -12,7 +12,7 @@
 #ifndef SESAME_METRIC_H
 #define SESAME_METRIC_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 SES_BEGIN_DECLS
 

@@ -8,14 +8,140 @@
 #ifndef SESAME_MODEL_H
 #define SESAME_MODEL_H
 
-#include "sesame/batch.h"
-#include "sesame/exits.h"
+#include "sesame/base.h"
 #include "sesame/hooks.h"
 #include "sesame/json.h"
-#include "sesame/store.h"
-#include "sesame/tape.h"
+#include "sesame/unstable/store.h"
+#include "sesame/unstable/tape.h"
 
 SES_BEGIN_DECLS
+
+/* ---- Batches ----
+ *
+ * A batch: the input of a model. Sequences are concatenated without padding; sequence s is tokens
+ * cu_seqlens[s] .. cu_seqlens[s + 1] - 1.
+ *
+ * Ownership: all arrays belong to the caller, are on the host, and must stay unchanged during the forward
+ * pass (on a recording tape with recompute: until the tape is reset). NULL: absent.
+ * Threads: a batch is plain data; several threads may read one batch, unless it uses a cache. */
+
+struct ses_cache;
+struct ses_word_cache;
+
+typedef struct ses_batch {
+    int64_t seqs, tokens;
+    const int32_t *cu_seqlens; /* [seqs + 1], cumulative lengths from 0 to tokens */
+    const int32_t *ids;        /* [tokens] */
+    const int32_t *segments;   /* [tokens], token type ids (XLM: language ids); NULL: all 0 */
+    const int32_t *positions;  /* [tokens]; NULL: 0, 1, ... in each sequence */
+    int64_t choices;           /* multiple choice: consecutive sequences per question; 0: none */
+    /* [seqs]: prefix length. The first prefix_len tokens of a sequence are visible to all its tokens, later
+     * tokens are causal (prefix LM); -1: right to left. NULL: the model's own attention mask. */
+    const int32_t *prefix_len;
+    /* [seqs]: position of the token that scores a choice (GPT-2 double heads), or of the CLS token (question
+     * answering by beam search); NULL: the last token. */
+    const int32_t *choice_positions;
+    /* [tokens]: 0 if a token cannot begin or end an answer (question answering by beam search); NULL: all
+     * can. */
+    const int32_t *answer_mask;
+
+    /* Words outside the vocabulary, for models that read characters (ELMo): id vocab_size + i is row i of
+     * extra_word_chars, [n_extra_words, characters of a word]. */
+    const int16_t *extra_word_chars;
+    int64_t n_extra_words;
+    /* keeps the vectors of words between batches, in inference on a CPU; NULL: nothing is kept */
+    struct ses_word_cache *word_cache;
+
+    /* Vectors beside tokens (MMBT). modal_rows: row of modal_vectors that replaces the token's vector; -1:
+     * the token's own. NULL: tokens only. */
+    const int32_t *modal_rows;     /* [tokens] */
+    const ses_real *modal_vectors; /* [n_modal, width] */
+    int64_t n_modal;
+    /* Bytes of each token's word (taggers), and their cumulative numbers [tokens + 1]. */
+    const int32_t *word_chars, *word_char_cu;
+
+    /* Input of the decoder of an encoder-decoder. target_ids NULL: the labels, shifted right. */
+    const int32_t *target_cu_seqlens; /* [seqs + 1] */
+    const int32_t *target_ids;
+    const int32_t *target_positions; /* [target tokens]; NULL: 0, 1, ... */
+
+    /* Permutation LMs (XLNet). */
+    const uint8_t *perm_mask; /* [len, len] of each sequence: 1 if query i must not attend to key j */
+    /* Positions to predict, in each sequence target_cu_seqlens[s + 1] - target_cu_seqlens[s] of them;
+     * target_ids is NULL, and labels are [targets]. */
+    const int32_t *predict_positions;
+    const int32_t *mem_cu_seqlens; /* [seqs + 1]: tokens in the mems of each sequence */
+    const ses_real *mems;          /* [layers, mem tokens, hidden]: earlier inputs of each layer */
+
+    /* [seqs, ses_model_state_size()]: state of a recurrent model after the tokens before these, from the
+     * output "rnn_state" of an earlier batch; NULL: zeros. It gets no gradient. */
+    const ses_real *rnn_state;
+    /* Recurrent models in training: gradients pass through the state of at most `window` tokens (truncated
+     * backpropagation through time). 0: the model's own setting. */
+    int64_t window;
+
+    /* [tokens, hidden]: the encoder's output for cu_seqlens, from the output "encoder_last_hidden_state" of
+     * an earlier batch; ids are NULL. NULL: the encoder reads ids. */
+    const ses_real *encoder_states;
+
+    /* Cached sequences: see sesame/model.h. */
+    struct ses_cache *cache;
+    const int32_t *slots; /* [seqs], all different */
+
+    /* Labels; SES_IGNORE_INDEX: not part of the loss. */
+    const int32_t *labels; /* [tokens], [seqs], [questions] or [target tokens], depending on the head */
+    /* [seqs]: next sentence, sentence order; 1 if a question has no answer (beam search); [questions]: the
+     * correct choice of double heads. */
+    const int32_t *pair_labels;
+    const int32_t *starts, *ends; /* [seqs]: first and last token of an answer, counted in its sequence */
+    const ses_real *targets;      /* [seqs, labels]: regression, multi-label classification */
+} ses_batch;
+
+/* ---- Early exits ----
+ *
+ * Early exit: a classifier after each inner layer; a text leaves the model as soon as a rule trusts one of
+ * them, and its tokens are not part of the remaining layers (docs/COMPRESSION.md).
+ *
+ *     ses_exit_policy rule;
+ *     ses_exit_policy_parse("entropy:0.3", &rule, &e) && ses_exit_policy_check(&rule, model, &e);
+ *     ses_output_request request = { .logits = true, .exit = &rule };
+ *
+ * A folder may name a rule of its own: 'sesame convert DIR OUT --exit-rule entropy:0.3'. ses_output_request
+ * does not read it: .exit = ses_model_exit_policy(model) does.
+ *
+ * Ownership: a policy is plain data. Threads: as the model. */
+
+typedef enum {
+    SES_EXIT_NEVER,    /* all layers */
+    SES_EXIT_ENTROPY,  /* the entropy of the labels, divided by that of equal probabilities, is below
+                          `threshold` (DeeBERT, FastBERT) */
+    SES_EXIT_PATIENCE, /* the best label has stayed the same `count` times in a row (PABEE): count + 1
+                          classifiers agree */
+    SES_EXIT_LAYER     /* after `count` layers, whatever the scores are */
+} ses_exit_rule;
+
+typedef struct ses_exit_policy {
+    ses_exit_rule rule;
+    double threshold; /* 0 to 1 */
+    int64_t count;
+} ses_exit_policy;
+
+/* Parses "entropy:0.3", "patience:3", "layer:6" or "never". */
+bool ses_exit_policy_parse(const char *text, ses_exit_policy *out, ses_err *e);
+
+/* Can this model leave by this policy? False and an error: it has no exits, or the count is not possible. */
+bool ses_exit_policy_check(const ses_exit_policy *p, const ses_model *m, ses_err *e);
+
+/* Number of exits of a model, the last layer not included; 0: none. */
+int64_t ses_model_exit_count(const ses_model *m);
+/* Layers before exit i, in ascending order: 1 is the first layer. */
+int64_t ses_model_exit_layer(const ses_model *m, int64_t i);
+
+/* The rule that the model's folder names ("rule" of "sesame_exits"), used by pipelines, evaluation and
+ * prediction that name none; NULL: there is none. The pointer is the model's. */
+const ses_exit_policy *ses_model_exit_policy(const ses_model *m);
+
+/* ---- Models ---- */
 
 typedef struct ses_model ses_model;
 
@@ -303,6 +429,57 @@ const char *ses_model_unexpected_keys(const ses_model *m);
 
 /* Reads every weight; false and the tensor's name if a value is NaN or infinite. */
 bool ses_model_check_finite(const ses_model *m, ses_err *e);
+
+/* ---- KV caches ----
+ *
+ * A KV cache: keys and values of the tokens that a decoder has processed, so that a forward pass computes
+ * new tokens only.
+ *
+ * A cache has slots; each holds one sequence. A batch that names a cache, and a slot for each of its
+ * sequences, continues these sequences: its tokens are the new ones (any number per sequence), and positions
+ * continue. On a CPU the results have the bits of a single pass over the whole text, however it is split.
+ *
+ * In an encoder-decoder a slot also holds keys and values of its source text for cross attention. The batch
+ * that starts an empty slot provides the source (cu_seqlens and ids, with target_ids as the decoder's input);
+ * later batches have ids NULL. Slots copied from each other share their source.
+ *
+ * Ownership: the caller frees a cache with ses_cache_free, before its model.
+ * Threads: a cache belongs to one model and may be used by one thread at a time.
+ * Caches are for inference: the tape must not record. */
+
+typedef struct ses_cache ses_cache;
+
+/* Makes a cache with `slots` empty slots of `length` tokens each. NULL and an error: out of memory, or a
+ * model that cannot have one (SES_EUNSUPPORTED): not a causal decoder, positions that skip padding (RoBERTa),
+ * states of earlier tokens instead (XLNet). */
+ses_cache *ses_cache_new(const ses_model *m, int64_t slots, int64_t length, ses_err *e);
+
+/* Frees a cache; c may be NULL. */
+void ses_cache_free(ses_cache *c);
+
+/* Number of slots. */
+int64_t ses_cache_slots(const ses_cache *c);
+
+/* Tokens that each slot can hold. */
+int64_t ses_cache_capacity(const ses_cache *c);
+
+/* Memory of keys and values in bytes, on the device. */
+size_t ses_cache_bytes(const ses_cache *c);
+
+/* Enlarges the number of slots, their capacity, or both, and keeps their contents; smaller values are
+ * ignored. False and an error: out of memory; the cache is unchanged. */
+bool ses_cache_grow(ses_cache *c, int64_t slots, int64_t length, ses_err *e);
+
+/* Tokens in a slot; slot must be below ses_cache_slots. */
+int64_t ses_cache_len(const ses_cache *c, int64_t slot);
+
+/* Removes all tokens of a slot after the first `len`; 0 also removes the source. */
+void ses_cache_trim(ses_cache *c, int64_t slot, int64_t len);
+
+/* Copies slot from[i] to slot to[i] for all i < n at once, as beam search needs it; the entries of `to` must
+ * differ. Copies only the rows in which two slots may differ: beams that split a few tokens ago cost these
+ * tokens. False and an error: invalid slot, or out of memory; the cache is unchanged. */
+bool ses_cache_reorder(ses_cache *c, int64_t n, const int32_t *to, const int32_t *from, ses_err *e);
 
 SES_END_DECLS
 

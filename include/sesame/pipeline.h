@@ -22,7 +22,7 @@
 #ifndef SESAME_PIPELINE_H
 #define SESAME_PIPELINE_H
 
-#include "sesame/device.h"
+#include "sesame/base.h"
 #include "sesame/json.h"
 #include "sesame/sentence.h"
 #include "sesame/tokenizer.h"

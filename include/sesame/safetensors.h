@@ -14,7 +14,7 @@
 #ifndef SESAME_SAFETENSORS_H
 #define SESAME_SAFETENSORS_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 SES_BEGIN_DECLS
 

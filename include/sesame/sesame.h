@@ -1,4 +1,4 @@
-/* All public headers of Sesame. A complete program:
+/* All stable headers of Sesame. A complete program:
  *
  *     #include <sesame/sesame.h>
  *     #include <stdio.h>
@@ -25,47 +25,26 @@
  * - Threads: open devices, models and tokenizers are read-only and may be shared. An object that is modified
  *   (tape, cache, pipeline, trainer) belongs to one thread at a time.
  *
- * Each header may also be included alone, from C and from C++. */
+ * Each header may also be included alone, from C and from C++. The headers in sesame/unstable (tapes, ops,
+ * optimizers, trainers, tables) may change in any release; programs include them by name. docs/API.md lists
+ * all headers. */
 #ifndef SESAME_SESAME_H
 #define SESAME_SESAME_H
 
-#include "sesame/batch.h"
-#include "sesame/batch_source.h"
-#include "sesame/cache.h"
-#include "sesame/comm.h"
-#include "sesame/corpus.h"
-#include "sesame/dataset.h"
-#include "sesame/device.h"
-#include "sesame/err.h"
+#include "sesame/base.h"
 #include "sesame/examples.h"
-#include "sesame/exits.h"
-#include "sesame/export.h"
 #include "sesame/finetune.h"
 #include "sesame/generate.h"
-#include "sesame/generator.h"
 #include "sesame/hooks.h"
 #include "sesame/json.h"
-#include "sesame/logreg.h"
 #include "sesame/metric.h"
 #include "sesame/model.h"
-#include "sesame/ops.h"
-#include "sesame/optim.h"
-#include "sesame/passages.h"
 #include "sesame/pipeline.h"
 #include "sesame/pretrain.h"
 #include "sesame/safetensors.h"
-#include "sesame/schedule.h"
-#include "sesame/scorer.h"
 #include "sesame/sentence.h"
-#include "sesame/store.h"
-#include "sesame/table.h"
-#include "sesame/tape.h"
-#include "sesame/tensor.h"
 #include "sesame/tokenizer.h"
-#include "sesame/trainer.h"
 #include "sesame/training.h"
-#include "sesame/types.h"
 #include "sesame/vectors.h"
-#include "sesame/version.h"
 
 #endif

@@ -12,7 +12,7 @@
 #ifndef SESAME_TOKENIZER_H
 #define SESAME_TOKENIZER_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 SES_BEGIN_DECLS
 

@@ -7,7 +7,7 @@
 #define SESAME_TRAINING_H
 
 #include "sesame/metric.h"
-#include "sesame/trainer.h"
+#include "sesame/unstable/trainer.h"
 
 SES_BEGIN_DECLS
 
@@ -25,17 +25,18 @@ typedef struct ses_training_options {
     bool weight_by_tokens, comm_bf16;
 
     /* Optimizer. */
-    const char *optimizer, *schedule; /* names of sesame/optim.h and sesame/schedule.h; NULL: adamw, linear */
-    double lr;                        /* peak learning rate */
-    double momentum;                  /* sgd; < 0: the optimizer's default */
-    double accumulator;               /* adagrad: sum of squares before the first step */
-    int64_t average_trigger;          /* asgd: see ses_optim_options */
-    double warmup;                    /* updates with a rising learning rate; below 1: fraction of the run */
-    double plateau_decay;             /* schedule plateau: factor of the learning rate; 0: 0.5 */
-    int64_t plateau_patience;         /* and evaluations without improvement before it */
-    double weight_decay;              /* excluding biases and norms */
-    double max_grad_norm;             /* gradients are clipped to this norm; 0: no clipping */
-    bool recompute;                   /* gradient checkpointing: less memory, identical results */
+    const char *optimizer,
+        *schedule;            /* names of unstable/optim.h and unstable/schedule.h; NULL: adamw, linear */
+    double lr;                /* peak learning rate */
+    double momentum;          /* sgd; < 0: the optimizer's default */
+    double accumulator;       /* adagrad: sum of squares before the first step */
+    int64_t average_trigger;  /* asgd: see ses_optim_options */
+    double warmup;            /* updates with a rising learning rate; below 1: fraction of the run */
+    double plateau_decay;     /* schedule plateau: factor of the learning rate; 0: 0.5 */
+    int64_t plateau_patience; /* and evaluations without improvement before it */
+    double weight_decay;      /* excluding biases and norms */
+    double max_grad_norm;     /* gradients are clipped to this norm; 0: no clipping */
+    bool recompute;           /* gradient checkpointing: less memory, identical results */
     int64_t seed;
 
     /* Evaluation and checkpoints. */

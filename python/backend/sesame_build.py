@@ -1,7 +1,7 @@
 """Builds the wheel: CMake compiles the extension and the command, this module packs them with the bundled models. No build
 requirements, no network.
 
-The version is that of include/sesame/version.h. The same sources give the same bytes. Environment:
+The version is that of include/sesame/base.h. The same sources give the same bytes. Environment:
 SESAME_BUILD_DIR     a build folder whose _sesame.abi3.so and sesame are packed as they are, instead of compiling
 SESAME_CMAKE_FLAGS   further arguments of cmake, as -DSESAME_PCRE2=ON
 SOURCE_DATE_EPOCH    time of the files in the wheel, in seconds since 1970"""
@@ -33,7 +33,7 @@ def _check_python():
 
 
 def _version():
-    text = (ROOT / "include/sesame/version.h").read_text()
+    text = (ROOT / "include/sesame/base.h").read_text()
     return re.search(r'#define SES_VERSION "([0-9.]+)"', text).group(1)
 
 

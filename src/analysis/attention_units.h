@@ -4,7 +4,7 @@
 #ifndef SES_ANALYSIS_ATTENTION_UNITS_H
 #define SES_ANALYSIS_ATTENTION_UNITS_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 /* The rows or columns of a map: each token belongs to a unit, a word or itself. */
 typedef struct ses_attention_units {

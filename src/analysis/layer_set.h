@@ -3,7 +3,7 @@
 #ifndef SES_ANALYSIS_LAYER_SET_H
 #define SES_ANALYSIS_LAYER_SET_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 enum { SES_LAYER_SET_MAX = 256 };
 

@@ -4,7 +4,7 @@
 #ifndef SES_ANALYSIS_STATE_SPOOL_H
 #define SES_ANALYSIS_STATE_SPOOL_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_state_spool ses_state_spool;
 

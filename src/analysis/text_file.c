@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "io/table_text.h"
 #include "io/text_reader.h"
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 #define SES_ANALYSIS_TEXT_FILE_H
 
 #include "base/arena.h"
-#include "sesame/table.h"
 #include "sesame/tokenizer.h"
+#include "sesame/unstable/table.h"
 
 typedef struct ses_text_file_options {
     const char *text_column;   /* tables: name or number; NULL: sentence, text, or the only column */

@@ -3,7 +3,7 @@
 #ifndef SES_BASE_ALLOC_H
 #define SES_BASE_ALLOC_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 enum { SES_ALIGN = 64 };
 

@@ -4,7 +4,7 @@
 #ifndef SES_BASE_ARENA_H
 #define SES_BASE_ARENA_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_block ses_block;
 

@@ -3,7 +3,7 @@
 #ifndef SES_BASE_ASYNC_H
 #define SES_BASE_ASYNC_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_async ses_async;
 typedef bool ses_async_fn(void *ctx, ses_err *e);

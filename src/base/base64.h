@@ -2,7 +2,7 @@
 #ifndef SES_BASE_BASE64_H
 #define SES_BASE_BASE64_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 static inline size_t ses_base64_encoded_size(size_t n)
 {

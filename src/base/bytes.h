@@ -2,7 +2,7 @@
 #ifndef SES_BASE_BYTES_H
 #define SES_BASE_BYTES_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 /* The integer in n bytes, n at most 8. */
 static inline uint64_t ses_le(const unsigned char *p, size_t n)

@@ -2,7 +2,7 @@
 #ifndef SES_BASE_DIR_H
 #define SES_BASE_DIR_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 bool ses_dir_sync(const char *path, ses_err *e); /* fsyncs the folder's entries */
 /* Removes a folder and the files in it; fails if it has subfolders. Succeeds if the folder does not exist. */

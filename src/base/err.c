@@ -1,5 +1,5 @@
 /* Filling and extending ses_err. */
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 #include <stdarg.h>
 #include <stdio.h>

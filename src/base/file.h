@@ -2,7 +2,7 @@
 #ifndef SES_BASE_FILE_H
 #define SES_BASE_FILE_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 /* The contents of a regular file, followed by a NUL that *n does not count. Fails if it has more than
  * max_bytes. Free with ses_free. */

@@ -3,7 +3,7 @@
 #ifndef SES_BASE_HALF_H
 #define SES_BASE_HALF_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #ifndef SES_BASE_HASH_H
 #define SES_BASE_HASH_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 typedef struct ses_hash_key {
     uint64_t k0, k1;

@@ -3,7 +3,7 @@
 #ifndef SES_BASE_LABEL_PAIRS_H
 #define SES_BASE_LABEL_PAIRS_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 bool ses_is_label_pairs(const char *list); /* its first item contains '='; NULL: false */
 /* Fails unless every item is LABEL=NAME with different labels. */

@@ -3,7 +3,7 @@
 #ifndef SES_BASE_NUMBER_H
 #define SES_BASE_NUMBER_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 /* Parses -?digits[.digits][(e|E)[+-]digits]; the caller has checked the syntax. False: out of range. */
 bool ses_parse_double(const char *text, size_t n, double *out);

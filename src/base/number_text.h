@@ -2,7 +2,7 @@
 #ifndef SES_BASE_NUMBER_TEXT_H
 #define SES_BASE_NUMBER_TEXT_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 enum { SES_NUMBER_TEXT = 24 };
 

@@ -4,7 +4,7 @@
 #ifndef SES_BASE_OPT_TABLE_H
 #define SES_BASE_OPT_TABLE_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef enum {
     SES_OPT_IS_FLAG,   /* bool; takes no value on the command line */

@@ -4,7 +4,7 @@
 #ifndef SES_BASE_RNG_H
 #define SES_BASE_RNG_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 /* Marks functions for host and device: nvcc compiles the same source. */
 #ifdef __CUDACC__

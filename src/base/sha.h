@@ -3,7 +3,7 @@
 #ifndef SES_BASE_SHA_H
 #define SES_BASE_SHA_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 enum { SES_SHA1_HEX = 40, SES_SHA256_HEX = 64 };
 

@@ -4,7 +4,7 @@
 #ifndef SES_BASE_STR_H
 #define SES_BASE_STR_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 #include <stdarg.h>
 

@@ -5,7 +5,7 @@
 #define SES_BASE_STRMAP_H
 
 #include "hash.h"
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_strmap_entry {
     const char *key;

@@ -3,7 +3,7 @@
 #ifndef SES_BASE_SUGGEST_H
 #define SES_BASE_SUGGEST_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_suggestion {
     const char *word; /* the unknown word */

@@ -4,7 +4,7 @@
 #ifndef SES_BASE_THREAD_POOL_H
 #define SES_BASE_THREAD_POOL_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_thread_pool ses_thread_pool;
 

@@ -1,5 +1,5 @@
 /* Version of the library; CMake reads it from the header, too. */
-#include "sesame/version.h"
+#include "sesame/base.h"
 
 const char *ses_version(void) { return SES_VERSION; }
 

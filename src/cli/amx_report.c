@@ -1,7 +1,7 @@
 /* The state of AMX in words, for `doctor`. */
 #include "amx_report.h"
 
-#include "sesame/device.h"
+#include "sesame/base.h"
 
 #include <stdio.h>
 #include <string.h>

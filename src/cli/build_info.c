@@ -1,7 +1,7 @@
 /* Describes this build: compiler, instruction sets, optional libraries. */
 #include "build_info.h"
 
-#include "sesame/version.h"
+#include "sesame/base.h"
 
 #include "command.h"
 #include "io/input_stream.h"

@@ -3,7 +3,7 @@
 #ifndef SES_CLI_BUILD_INFO_H
 #define SES_CLI_BUILD_INFO_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 /* An optional library or device. */
 typedef struct ses_build_feature {

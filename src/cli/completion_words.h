@@ -3,7 +3,7 @@
 #ifndef SES_CLI_COMPLETION_WORDS_H
 #define SES_CLI_COMPLETION_WORDS_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 /* Prints the words of a kind, one per line. *known is false, and nothing is printed, for other kinds. */
 bool ses_completion_words_print(const char *kind, bool *known, ses_err *e);

@@ -3,7 +3,7 @@
 #ifndef SES_CLI_LINE_LIMIT_H
 #define SES_CLI_LINE_LIMIT_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 enum { SES_MAX_LINE = 256 << 20 }; /* bytes */
 

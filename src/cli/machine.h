@@ -3,8 +3,7 @@
 #ifndef SES_CLI_MACHINE_H
 #define SES_CLI_MACHINE_H
 
-#include "sesame/err.h"
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 struct ses_thread_pool;
 

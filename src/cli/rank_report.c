@@ -8,7 +8,7 @@
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
 #include "comm/comm_impl.h"
-#include "sesame/version.h"
+#include "sesame/base.h"
 
 #include <stdio.h>
 #include <string.h>

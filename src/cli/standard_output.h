@@ -3,7 +3,7 @@
 #ifndef SES_CLI_STANDARD_OUTPUT_H
 #define SES_CLI_STANDARD_OUTPUT_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 bool ses_stdout_write(const void *p, size_t n, ses_err *e);
 bool ses_stdout_flush(ses_err *e); /* also reports an earlier write that failed */

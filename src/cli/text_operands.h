@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 #include "command.h"
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 bool ses_operand_is_stdin(const char *operand);
 

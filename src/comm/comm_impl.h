@@ -11,7 +11,7 @@
 #ifndef SES_COMM_COMM_IMPL_H
 #define SES_COMM_COMM_IMPL_H
 
-#include "sesame/comm.h"
+#include "sesame/unstable/comm.h"
 #include "tensor/device_impl.h"
 
 /* Bytes to or from one rank. */

@@ -2,7 +2,7 @@
 #ifndef SES_COMM_CONTROL_MESSAGE_H
 #define SES_COMM_CONTROL_MESSAGE_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef enum {
     SES_CONTROL_BEAT = 1, /* a sign of life, with the state of the sender */

@@ -2,7 +2,7 @@
 #include "hello.h"
 
 #include "base/bytes.h"
-#include "sesame/version.h"
+#include "sesame/base.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #ifndef SES_COMM_LAUNCH_H
 #define SES_COMM_LAUNCH_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 enum { SES_HOST_SIZE = 256, SES_MAX_RANKS = 65536 };
 

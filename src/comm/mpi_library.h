@@ -3,7 +3,7 @@
 #ifndef SES_COMM_MPI_LIBRARY_H
 #define SES_COMM_MPI_LIBRARY_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 enum {
     SES_MPI_SUCCESS = 0,

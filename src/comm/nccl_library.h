@@ -3,7 +3,7 @@
 #ifndef SES_COMM_NCCL_LIBRARY_H
 #define SES_COMM_NCCL_LIBRARY_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 enum { SES_NCCL_SUCCESS = 0, SES_NCCL_IN_PROGRESS = 7, SES_NCCL_INT8 = 0, SES_NCCL_MIN_VERSION = 21800 };
 

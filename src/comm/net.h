@@ -3,7 +3,7 @@
 #ifndef SES_COMM_NET_H
 #define SES_COMM_NET_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 /* IPv6, or IPv4 in its mapped form (::ffff:a.b.c.d). */
 typedef struct ses_ip {

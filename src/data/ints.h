@@ -2,7 +2,7 @@
 #ifndef SES_DATA_INTS_H
 #define SES_DATA_INTS_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_ints {
     int32_t *p;

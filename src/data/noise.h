@@ -6,7 +6,7 @@
 
 #include "ints.h"
 #include "rng_stream.h"
-#include "sesame/corpus.h"
+#include "sesame/pretrain.h"
 #include "special_tokens.h"
 
 /* ---- noise_mask.c: masked language modeling ---- */

@@ -3,7 +3,7 @@
 #define SES_DATA_PASSAGES_IMPL_H
 
 #include "rng_stream.h"
-#include "sesame/passages.h"
+#include "sesame/pretrain.h"
 
 /* A row: n tokens, starting at token `first` of document `doc` of the block, possibly across documents. The
  * second segment of a random pair, n - split tokens, is in another document. */

@@ -6,8 +6,8 @@
 #define SES_DATA_ROW_OVERLAP_H
 
 #include "base/str.h"
-#include "sesame/corpus.h"
 #include "sesame/examples.h"
+#include "sesame/pretrain.h"
 
 typedef struct ses_row_set {
     uint64_t *hash;

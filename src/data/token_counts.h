@@ -3,7 +3,7 @@
 #ifndef SES_DATA_TOKEN_COUNTS_H
 #define SES_DATA_TOKEN_COUNTS_H
 
-#include "sesame/corpus.h"
+#include "sesame/pretrain.h"
 
 typedef enum { SES_COUNT_TRAIN, SES_COUNT_HELD_OUT, SES_COUNT_ALL } ses_count_split;
 

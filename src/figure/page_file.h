@@ -3,7 +3,7 @@
 #ifndef SES_FIGURE_PAGE_FILE_H
 #define SES_FIGURE_PAGE_FILE_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 typedef struct ses_page_file {
     const char *name; /* "view.js" */

@@ -6,7 +6,7 @@
 #include "figure.h"
 #include "markup.h"
 #include "page_file.h"
-#include "sesame/version.h"
+#include "sesame/base.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #ifndef SES_FOLDER_ELMO_FOLDER_H
 #define SES_FOLDER_ELMO_FOLDER_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 /* Does the folder contain a file *options.json and a file *.hdf5, and no config.json? */
 bool ses_elmo_folder_is(const char *dir);

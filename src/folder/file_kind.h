@@ -3,7 +3,7 @@
 #ifndef SES_FOLDER_FILE_KIND_H
 #define SES_FOLDER_FILE_KIND_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef enum {
     SES_FILE_OTHER,

@@ -4,7 +4,7 @@
 #ifndef SES_FOLDER_TF_FOLDER_H
 #define SES_FOLDER_TF_FOLDER_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 /* Does the folder contain a file *.index? */
 bool ses_tf_folder_is(const char *dir);

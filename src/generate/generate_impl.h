@@ -7,8 +7,8 @@
 
 #include "base/arena.h"
 #include "logits_processor.h"
-#include "sesame/cache.h"
-#include "sesame/generator.h"
+#include "sesame/generate.h"
+#include "sesame/model.h"
 #include "slot_states.h"
 
 enum { SES_MAX_TOP_LOGPROBS = 1000 };

@@ -6,8 +6,8 @@
 #include "likelihood.h"
 #include "text/tokenizer_config.h"
 
-#include "sesame/cache.h"
-#include "sesame/tape.h"
+#include "sesame/model.h"
+#include "sesame/unstable/tape.h"
 
 /* Tokens to score: a whole request, or a window of a text. Its ids are, one after the other: the context, the
  * continuation and, of masked models, the special tokens after it. */

@@ -1,5 +1,5 @@
 /* Scores texts: sliding windows for causal models, one mask at a time for masked ones. */
-#include "sesame/scorer.h"
+#include "sesame/generate.h"
 
 #include "base/alloc.h"
 #include "model/model_desc.h"

@@ -3,7 +3,7 @@
 #ifndef SES_HUB_ADAPTER_FOLDER_H
 #define SES_HUB_ADAPTER_FOLDER_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 #include "sesame/json.h"
 
 /* The folder of the base model. config: the text of adapter_config.json. Free the result with free(). */

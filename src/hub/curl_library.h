@@ -3,7 +3,7 @@
 #ifndef SES_HUB_CURL_LIBRARY_H
 #define SES_HUB_CURL_LIBRARY_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 /* Options: 0 + n: long, 10000 + n: pointer, 20000 + n: function, 30000 + n: int64_t. */
 enum {

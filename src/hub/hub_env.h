@@ -4,7 +4,7 @@
 #ifndef SES_HUB_ENV_H
 #define SES_HUB_ENV_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_hub_env {
     char *cache;    /* HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub,

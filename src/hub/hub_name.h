@@ -3,7 +3,7 @@
 #ifndef SES_HUB_NAME_H
 #define SES_HUB_NAME_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 enum {
     SES_HUB_ID_MAX = 96,

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "hub_store.h"
-#include "sesame/version.h"
+#include "sesame/base.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* Reader of CoNLL columns: one token per line, empty lines between sentences. */
 #include "base/alloc.h"
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 #include "text_reader.h"
 
 #include <string.h>

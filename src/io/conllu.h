@@ -1,12 +1,12 @@
-/* Reader of dependency trees: sentences of CoNLL-U (https://universaldependencies.org/format.html), one at a
- * time. Unlike ses_conll (sesame/table.h), which returns columns, it checks word numbers and trees: ten
- * columns, words numbered from 1, every HEAD a word of the sentence or 0, exactly one 0, no cycle. Comments
- * and empty nodes (8.1) are skipped. A range (3-4) is checked and skipped: its words follow.
- * Memory is that of the longest sentence. A reader belongs to one thread. */
+/* Reader of dependency trees: sentences of CoNLL-U (https://universaldependencies.org/format.html), one at
+ * a time. Unlike ses_conll (sesame/unstable/table.h), which returns columns, it checks word numbers and
+ * trees: ten columns, words numbered from 1, every HEAD a word of the sentence or 0, exactly one 0, no
+ * cycle. Comments and empty nodes (8.1) are skipped. A range (3-4) is checked and skipped: its words
+ * follow. Memory is that of the longest sentence. A reader belongs to one thread. */
 #ifndef SES_IO_CONLLU_H
 #define SES_IO_CONLLU_H
 
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 typedef struct ses_conllu_word {
     ses_string form, upos, xpos, feats, deprel; /* each is followed by a NUL; "_": not annotated */

@@ -10,7 +10,7 @@
 #ifndef SES_IO_EVENT_FILE_H
 #define SES_IO_EVENT_FILE_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_event_file ses_event_file;
 

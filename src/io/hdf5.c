@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/str.h"
 #include "safetensors_impl.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 #include <inttypes.h>
 #include <stdio.h>

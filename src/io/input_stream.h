@@ -4,7 +4,7 @@
 #ifndef SES_IO_INPUT_STREAM_H
 #define SES_IO_INPUT_STREAM_H
 
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 typedef struct ses_input_stream ses_input_stream;
 

@@ -2,7 +2,7 @@
 #ifndef SES_IO_MATRIX_H
 #define SES_IO_MATRIX_H
 
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 typedef struct ses_matrix {
     size_t rows, cols; /* a vector is one column */

@@ -9,7 +9,7 @@
 #ifndef SES_IO_PICKLE_H
 #define SES_IO_PICKLE_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 enum {
     SES_PICKLE_MAX_BYTES = 1 << 23,      /* enough for names and shapes of about 40,000 tensors */

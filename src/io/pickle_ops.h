@@ -2,7 +2,7 @@
 #ifndef SES_IO_PICKLE_OPS_H
 #define SES_IO_PICKLE_OPS_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 /* Operand of an opcode. */
 typedef enum {

@@ -1,8 +1,8 @@
-/* Rows of a part of a file, for readers of sesame/table.h. Threads: as for the reader. */
+/* Rows of a part of a file, for readers of sesame/unstable/table.h. Threads: as for the reader. */
 #ifndef SES_IO_RECORDS_RANGE_H
 #define SES_IO_RECORDS_RANGE_H
 
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 /* Limits an open reader, before its first row, to the rows that start in bytes [begin, end) of the
  * decompressed file. path: as it was opened. A plain file is not read up to `begin`, unless quoted fields

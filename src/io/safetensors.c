@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "folder/file_kind.h"
 #include "sesame/json.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "sesame/json.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #ifndef SES_IO_TABLE_COLUMNS_H
 #define SES_IO_TABLE_COLUMNS_H
 
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 enum { SES_COLUMN_NAME = 256, SES_COLUMN_NOTICE = 1000 };
 

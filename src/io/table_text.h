@@ -2,7 +2,7 @@
 #ifndef SES_IO_TABLE_TEXT_H
 #define SES_IO_TABLE_TEXT_H
 
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 /* Whether a file is a table or JSON lines by its name, without an ending of compression. */
 bool ses_is_table_name(const char *path);

@@ -5,7 +5,7 @@
 
 #include "base/opt_table.h"
 #include "base/str.h"
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 /* ---- the check ---- */
 

@@ -11,7 +11,7 @@
 #include "folder/file_kind.h"
 #include "pickle.h"
 #include "safetensors_impl.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 #include "zip.h"
 
 #include <inttypes.h>

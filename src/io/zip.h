@@ -8,7 +8,7 @@
 #define SES_IO_ZIP_H
 
 #include "base/strmap.h"
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_zip_entry {
     const char *name; /* borrowed from the archive; not NUL-terminated */

@@ -2,7 +2,7 @@
 #ifndef SES_KERNEL_CPU_CACHES_H
 #define SES_KERNEL_CPU_CACHES_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 /* Data caches of one core in bytes, shared ones included; 0: unknown. */
 typedef struct ses_cpu_caches {

@@ -4,7 +4,7 @@
 #ifndef SES_KERNEL_CUDA_CONTEXT_H
 #define SES_KERNEL_CUDA_CONTEXT_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 #include <cuda_runtime_api.h>
 #include <stdint.h>

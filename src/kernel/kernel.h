@@ -12,8 +12,8 @@
 #include "base/rng.h"
 #include "base/thread_pool.h"
 #include "blocks.h"
-#include "sesame/device.h"
-#include "sesame/tensor.h"
+#include "sesame/base.h"
+#include "sesame/unstable/tensor.h"
 
 #include <math.h>
 

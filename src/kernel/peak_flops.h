@@ -3,7 +3,7 @@
 #ifndef SES_KERNEL_PEAK_FLOPS_H
 #define SES_KERNEL_PEAK_FLOPS_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 /* GFLOP/s of one thread at level `isa` (at most ses_isa_best()): the best burst measured within `seconds`. */
 double ses_peak_gflops(ses_isa isa, double seconds);

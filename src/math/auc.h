@@ -3,7 +3,7 @@
 #ifndef SES_MATH_AUC_H
 #define SES_MATH_AUC_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_auc_item { /* scratch */
     float value;

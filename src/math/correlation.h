@@ -2,7 +2,7 @@
 #ifndef SES_MATH_CORRELATION_H
 #define SES_MATH_CORRELATION_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 /* Pearson correlation of a [n] and b [n]; NaN if one is constant. */
 double ses_pearson(const double *a, const double *b, size_t n);

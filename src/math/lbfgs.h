@@ -3,7 +3,7 @@
 #ifndef SES_MATH_LBFGS_H
 #define SES_MATH_LBFGS_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_lbfgs_problem {
     /* Returns the function's value at x [n] and writes its gradient to g [n]. */

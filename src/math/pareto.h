@@ -2,7 +2,7 @@
 #ifndef SES_MATH_PARETO_H
 #define SES_MATH_PARETO_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 /* Marks the points that no other point beats: another with at least the score and at most the cost, one of
  * them better. Points with NaN are not on the front. */

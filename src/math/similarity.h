@@ -3,7 +3,7 @@
 #ifndef SES_MATH_SIMILARITY_H
 #define SES_MATH_SIMILARITY_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 double ses_cosine_of(const float *a, const float *b, size_t width);
 

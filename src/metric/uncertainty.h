@@ -2,7 +2,7 @@
 #ifndef SES_METRIC_UNCERTAINTY_H
 #define SES_METRIC_UNCERTAINTY_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 typedef enum {
     SES_BY_ENTROPY,         /* -sum p ln p, in nats */

@@ -1,9 +1,9 @@
-/* Internals of the KV cache, and its part in a forward pass. Ownership and threads: as sesame/cache.h. */
+/* Internals of the KV cache, and its part in a forward pass. Ownership and threads: as sesame/model.h. */
 #ifndef SES_NN_CACHE_H
 #define SES_NN_CACHE_H
 
 #include "nn.h"
-#include "sesame/cache.h"
+#include "sesame/model.h"
 
 /* Keys and values of every layer, on the device: [layers][keys, values][heads][rows][dim], so that the rows
  * of a head are contiguous. */
@@ -25,7 +25,7 @@ struct ses_cache {
     ses_kv_buffer self;  /* slot s has rows first[s] ... first[s] + room[s] - 1 */
     ses_kv_buffer cross; /* sources, first fit */
     /* Virtual tokens of an adapter (prompt or prefix tuning) are the first rows of a slot that is not empty;
-     * functions of sesame/cache.h do not count them. prefix: virtual tokens whose keys and values are
+     * functions of sesame/model.h do not count them. prefix: virtual tokens whose keys and values are
      * parameters. */
     int64_t virtual_rows, prefix;
     int64_t *len;          /* [slots] */

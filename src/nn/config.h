@@ -5,8 +5,8 @@
 #define SES_NN_CONFIG_H
 
 #include "base/labels/tag_scheme.h"
-#include "sesame/exits.h"
-#include "sesame/ops.h"
+#include "sesame/model.h"
+#include "sesame/unstable/ops.h"
 
 /* Sizes and widths of character filters are bounded by the number of inputs of an op (SES_MAX_IN). */
 enum { SES_MAX_VECTOR_MIXES = 8 };

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/labels/tag_scheme.h"
-#include "sesame/store.h"
+#include "sesame/unstable/store.h"
 
 typedef struct ses_crf_decoder {
     int64_t labels;

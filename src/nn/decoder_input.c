@@ -1,6 +1,6 @@
 #include "decoder_input.h"
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #define SES_DECODER_INPUT_H
 
 #include "config.h"
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 /* The token before n labels: the start token, or the last label that is not ignored. Zero labels: the start
  * token. Fails if the config lacks a start token that is needed. */

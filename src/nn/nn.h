@@ -8,7 +8,6 @@
 
 #include "config.h"
 #include "op/op.h"
-#include "sesame/batch.h"
 #include "sesame/model.h"
 #include "store_impl.h"
 

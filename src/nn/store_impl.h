@@ -1,10 +1,10 @@
 /* Parts of a store for nn and model: quantized weights, and adapters while layers are declared. Ownership and
- * threads: as sesame/store.h. */
+ * threads: as sesame/unstable/store.h. */
 #ifndef SES_NN_STORE_IMPL_H
 #define SES_NN_STORE_IMPL_H
 
 #include "kernel/kernel.h"
-#include "sesame/store.h"
+#include "sesame/unstable/store.h"
 
 /* The flat buffers of a store opened for training: its parameters in the order of declaration, padded. */
 typedef struct ses_flat {

@@ -1,5 +1,5 @@
 /* The interface for implementing ops. An op is a file src/op/NAME.c with shape inference, forward, backward
- * and test cases, and a line in include/sesame/ops.def; see docs/ADDING.md.
+ * and test cases, and a line in include/sesame/unstable/ops.def; see docs/ADDING.md.
  *
  * Ownership: nodes, tensors and buffers belong to the tape.
  * Threads: as the tape, one at a time; kernels run in parallel inside. */
@@ -7,7 +7,7 @@
 #define SES_OP_H
 
 #include "kernel/kernel.h"
-#include "sesame/ops.h"
+#include "sesame/unstable/ops.h"
 
 enum { SES_MAX_IN = 10, SES_MAX_SAVED = 3 };
 
@@ -55,7 +55,7 @@ struct ses_op {
 };
 
 #define SES_OP(name, params) extern const ses_op ses_op_##name;
-#include "sesame/ops.def"
+#include "sesame/unstable/ops.def"
 #undef SES_OP
 
 const ses_op *const *ses_ops(void); /* all ops, NULL-terminated */

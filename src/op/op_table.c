@@ -3,7 +3,7 @@
 
 static const ses_op *const table[] = {
 #define SES_OP(name, params) &ses_op_##name,
-#include "sesame/ops.def"
+#include "sesame/unstable/ops.def"
 #undef SES_OP
     NULL
 };

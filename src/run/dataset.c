@@ -1,5 +1,5 @@
 /* Datasets of tokenized examples, and batches of them in an order that depends on seed and epoch only. */
-#include "sesame/dataset.h"
+#include "sesame/unstable/dataset.h"
 
 #include "base/alloc.h"
 #include "base/hash.h"

@@ -3,7 +3,7 @@
 #ifndef SES_SERVE_FOLDER_STATE_H
 #define SES_SERVE_FOLDER_STATE_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_folder_state {
     uint64_t device, number; /* the folder; number 0: unknown, equals no other */

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "route.h"
-#include "sesame/version.h"
+#include "sesame/base.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #define SES_SERVE_REGISTRY_H
 
 #include "folder_state.h"
-#include "sesame/generator.h"
+#include "sesame/generate.h"
 #include "task/prepared.h"
 
 #include <pthread.h>

@@ -11,7 +11,7 @@
 #define SES_SERVE_SERVER_H
 
 #include "serve/http/http_server.h"
-#include "sesame/device.h"
+#include "sesame/base.h"
 
 #include <stdio.h>
 

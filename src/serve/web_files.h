@@ -3,7 +3,7 @@
 #ifndef SES_SERVE_WEB_FILES_H
 #define SES_SERVE_WEB_FILES_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 typedef struct ses_web_file {
     const char *path;         /* URL path, "/" or "/ui/NAME"; NULL: end of the table */

@@ -5,7 +5,7 @@
 
 #include "pipeline_impl.h"
 #include "prompt_template.h"
-#include "sesame/generator.h"
+#include "sesame/generate.h"
 
 /* Indices into ses_generation_opt, in the order of the help. */
 typedef enum {

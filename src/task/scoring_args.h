@@ -3,7 +3,7 @@
 #define SES_TASK_SCORING_ARGS_H
 
 #include "base/opt_table.h"
-#include "sesame/scorer.h"
+#include "sesame/generate.h"
 
 typedef enum { SES_PLL_TOKEN, SES_PLL_WORD } ses_pll;
 

@@ -18,9 +18,9 @@
 #define SES_TASK_VECTOR_INDEX_H
 
 #include "base/thread_pool.h"
-#include "sesame/device.h"
+#include "sesame/base.h"
 #include "sesame/json.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 #define SES_VECTOR_INDEX_MAGIC "SESINDX\n"
 enum { SES_VECTOR_INDEX_VERSION = 1, SES_VECTOR_INDEX_HEADER = 256, SES_VECTOR_INDEX_MAX_DIM = 1 << 16 };

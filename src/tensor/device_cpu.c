@@ -1,7 +1,7 @@
 /* The CPU device: host memory and a thread pool. */
 #include "base/alloc.h"
 #include "device_impl.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 #include <string.h>
 

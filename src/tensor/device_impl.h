@@ -5,8 +5,8 @@
 
 #include "base/arena.h"
 #include "kernel/kernel.h"
-#include "sesame/device.h"
-#include "sesame/tensor.h"
+#include "sesame/base.h"
+#include "sesame/unstable/tensor.h"
 
 /* Stream capture. Work that the calling thread queues between begin and end is recorded, not executed; run
  * executes it, any number of times. begin returns false while another thread captures. end returns NULL if

@@ -1,5 +1,5 @@
 /* Names and sizes of dtypes, names of activations. */
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 #include <string.h>
 

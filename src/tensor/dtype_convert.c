@@ -1,7 +1,7 @@
 /* Conversion of numbers between dtypes. */
 #include "base/alloc.h"
 #include "base/half.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 /* Numbers are converted through double, or through int64_t if the source is an integer; both are exact.
  * Frequent pairs have their own loops. Memory may be unaligned, so all accesses use memcpy. */

@@ -6,8 +6,8 @@
 
 #include "base/arena.h"
 #include "kernel/kernel.h"
-#include "sesame/device.h"
-#include "sesame/tensor.h"
+#include "sesame/base.h"
+#include "sesame/unstable/tensor.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 /* Shape functions of tensors. */
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 int ses_rank(const ses_tensor *t)
 {

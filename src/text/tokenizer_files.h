@@ -2,7 +2,7 @@
 #ifndef SES_TEXT_TOKENIZER_FILES_H
 #define SES_TEXT_TOKENIZER_FILES_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 enum { SES_TOKENIZER_FILES = 20 };
 

@@ -3,7 +3,7 @@
 #ifndef SES_TRAIN_CHECKPOINT_DIR_H
 #define SES_TRAIN_CHECKPOINT_DIR_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_checkpoint_dir {
     int64_t updates, accumulated;

@@ -10,7 +10,7 @@
 
 #include "comm/comm_impl.h"
 #include "lane_tree.h"
-#include "sesame/store.h"
+#include "sesame/unstable/store.h"
 
 typedef struct ses_lane_statistics {
     ses_comm *comm;

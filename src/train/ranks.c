@@ -8,7 +8,7 @@
 #include "base/json/json_helpers.h"
 #include "checkpoint_dir.h"
 #include "comm/comm_impl.h"
-#include "sesame/version.h"
+#include "sesame/base.h"
 #include "settings_compare.h"
 
 #include <dlfcn.h>

@@ -12,7 +12,7 @@
 #ifndef SES_TRAIN_SHARDS_H
 #define SES_TRAIN_SHARDS_H
 
-#include "sesame/store.h"
+#include "sesame/unstable/store.h"
 
 /* Elements begin .. end - 1 of the flat buffers, which one rank owns, in cells of `size` elements; the last
  * cell may be smaller. */

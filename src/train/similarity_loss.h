@@ -4,7 +4,7 @@
 #ifndef SES_TRAIN_SIMILARITY_LOSS_H
 #define SES_TRAIN_SIMILARITY_LOSS_H
 
-#include "sesame/ops.h"
+#include "sesame/unstable/ops.h"
 
 /* Pairs: cross entropy of w (u, v, |u - v|) + b, w [labels, 3 W] (Reimers and Gurevych 2019). */
 ses_tensor *ses_loss_softmax(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *b, const int32_t *label,

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "model/model_desc.h"
-#include "sesame/corpus.h"
+#include "sesame/pretrain.h"
 #include "train/distill/student_config.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Options of training runs. */
 #include "train_options.h"
 
-#include "sesame/optim.h"
-#include "sesame/schedule.h"
+#include "sesame/unstable/optim.h"
+#include "sesame/unstable/schedule.h"
 #include "train/optim/optim_kind.h"
 
 static const ses_opt opt[] = {

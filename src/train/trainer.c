@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "model/model_desc.h"
 #include "nn/store_impl.h"
-#include "sesame/ops.h"
+#include "sesame/unstable/ops.h"
 #include "train/optim/optim_kind.h"
 #include "train/prune/pruner.h"
 #include "trainer_impl.h"

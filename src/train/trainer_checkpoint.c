@@ -21,7 +21,7 @@
 #include "io/safetensors_impl.h"
 #include "ranks.h"
 #include "sesame/safetensors.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 #include "train/prune/pruner.h"
 #include "trainer_impl.h"
 

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "lane_statistics.h"
 #include "lanes.h"
-#include "sesame/trainer.h"
+#include "sesame/unstable/trainer.h"
 #include "tensor/device_impl.h"
 
 enum { SES_MAX_TRAINED = 5 }; /* model, generator, extra_params[2], scores of pruning */

@@ -11,7 +11,7 @@
 #define SES_TUNE_CROSS_VIEW_H
 
 #include "finetuner.h"
-#include "sesame/trainer.h"
+#include "sesame/unstable/trainer.h"
 
 typedef struct ses_cross_view ses_cross_view;
 

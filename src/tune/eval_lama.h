@@ -9,7 +9,7 @@
 #define SES_TUNE_EVAL_LAMA_H
 
 #include "data/lama_facts.h"
-#include "sesame/device.h"
+#include "sesame/base.h"
 #include "sesame/model.h"
 #include "sesame/tokenizer.h"
 

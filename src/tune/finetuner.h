@@ -9,10 +9,10 @@
 
 #include "base/arena.h"
 #include "nn/nn.h"
-#include "sesame/dataset.h"
 #include "sesame/finetune.h"
 #include "sesame/generate.h"
 #include "sesame/sentence.h"
+#include "sesame/unstable/dataset.h"
 #include "task/gpt/gpt_inputs.h"
 #include "text/tokenizer_config.h"
 #include "vectors/classify/classifier.h"

@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 #include "sesame/finetune.h"
-#include "sesame/optim.h"
+#include "sesame/unstable/optim.h"
 
 /* Fails if options exclude each other. model NULL: random weights; allows_head: the task's head can be
  * replaced. */

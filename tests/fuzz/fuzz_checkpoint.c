@@ -8,8 +8,8 @@
 #include "fuzz_folder.h"
 #include "io/manifest.h"
 #include "pretrain/pretrain_impl.h"
-#include "sesame/dataset.h"
-#include "sesame/trainer.h"
+#include "sesame/unstable/dataset.h"
+#include "sesame/unstable/trainer.h"
 #include "train/ranks.h"
 
 static const char config[] =

@@ -1,6 +1,6 @@
 /* CoNLL columns: the first byte selects the options. */
 #include "fuzz.h"
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {

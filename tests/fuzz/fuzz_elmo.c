@@ -4,7 +4,7 @@
 #include "fuzz.h"
 #include "io/elmo_read.h"
 #include "model/model_desc.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 static void check_tensors(const ses_safetensors *s)
 {

@@ -2,7 +2,7 @@
  * pass that check. */
 #include "fuzz.h"
 #include "io/safetensors_impl.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 static void check(const uint8_t *p, size_t n)
 {

@@ -3,7 +3,7 @@
 #include "../torch_fixture.h"
 #include "fuzz.h"
 #include "io/safetensors_impl.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 static void check(const ses_safetensors *s, const uint8_t *data, const uint8_t *end)
 {

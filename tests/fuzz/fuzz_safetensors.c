@@ -3,7 +3,7 @@
 #include "folder/file_kind.h"
 #include "fuzz.h"
 #include "io/safetensors_impl.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 static void check(const uint8_t *p, size_t n)
 {

@@ -1,6 +1,6 @@
 /* SQuAD's JSON: the first byte selects the handling of misplaced answers. */
 #include "fuzz.h"
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {

@@ -5,7 +5,7 @@
 #include "fuzz.h"
 #include "io/tf/tf_family.h"
 #include "io/tf/tf_read.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 enum { SHARD = 1 << 14 };
 static const unsigned char shard[SHARD] = { 1, 2, 3, 4 };

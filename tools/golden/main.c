@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "compare.h"
 #include "model/model_desc.h"
-#include "sesame/optim.h"
+#include "sesame/unstable/optim.h"
 #include "tensor/device_impl.h"
 
 #include <math.h>

@@ -9,9 +9,9 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "model/model_desc.h"
-#include "sesame/dataset.h"
 #include "sesame/tokenizer.h"
-#include "sesame/trainer.h"
+#include "sesame/unstable/dataset.h"
+#include "sesame/unstable/trainer.h"
 #include "text/tokenizer_config.h"
 
 #include <math.h>

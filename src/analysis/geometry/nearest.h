@@ -3,7 +3,7 @@
 #ifndef SES_ANALYSIS_NEAREST_H
 #define SES_ANALYSIS_NEAREST_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_near {
     double cosine;

@@ -3,7 +3,7 @@
 #ifndef SES_ANALYSIS_HEAD_STATS_H
 #define SES_ANALYSIS_HEAD_STATS_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 /* Kinds of a token, as bits. */
 enum { SES_TOKEN_SPECIAL = 1, SES_TOKEN_SEPARATOR = 2, SES_TOKEN_PUNCTUATION = 4 };

@@ -4,7 +4,7 @@
 #include "base/rng.h"
 #include "lens.h"
 #include "op/op.h"
-#include "sesame/optim.h"
+#include "sesame/unstable/optim.h"
 
 #include <math.h>
 #include <stdio.h>

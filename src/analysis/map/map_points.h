@@ -4,8 +4,8 @@
 #define SES_ANALYSIS_MAP_POINTS_H
 
 #include "base/arena.h"
-#include "sesame/table.h"
 #include "sesame/tokenizer.h"
+#include "sesame/unstable/table.h"
 #include "sesame/vectors.h"
 
 typedef struct ses_map_source {

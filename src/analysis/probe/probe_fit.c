@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "probe_mlp.h"
-#include "sesame/logreg.h"
+#include "sesame/unstable/logreg.h"
 #include "tensor/device_impl.h"
 
 #include <math.h>

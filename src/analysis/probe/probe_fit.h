@@ -3,8 +3,7 @@
 #ifndef SES_ANALYSIS_PROBE_FIT_H
 #define SES_ANALYSIS_PROBE_FIT_H
 
-#include "sesame/device.h"
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 /* Vectors x [n, width] with labels y [n]: a class, or below 0: a label that training lacks, always wrong. */
 typedef struct ses_probe_set {

@@ -3,9 +3,9 @@
 
 #include "base/alloc.h"
 #include "probe_examples.h"
-#include "sesame/ops.h"
-#include "sesame/optim.h"
-#include "sesame/store.h"
+#include "sesame/unstable/ops.h"
+#include "sesame/unstable/optim.h"
+#include "sesame/unstable/store.h"
 #include "tensor/device_impl.h"
 
 #include <math.h>

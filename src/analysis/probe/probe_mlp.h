@@ -4,7 +4,7 @@
 #define SES_ANALYSIS_PROBE_MLP_H
 
 #include "probe_fit.h"
-#include "sesame/store.h"
+#include "sesame/unstable/store.h"
 
 typedef struct ses_probe_mlp ses_probe_mlp;
 

@@ -6,8 +6,8 @@
 #include "probe_mlp.h"
 
 #include "base/alloc.h"
-#include "sesame/ops.h"
-#include "sesame/optim.h"
+#include "sesame/unstable/ops.h"
+#include "sesame/unstable/optim.h"
 #include "tensor/device_impl.h"
 
 #include <math.h>

@@ -14,7 +14,7 @@
 #ifndef SES_ANALYSIS_PROBE_NET_H
 #define SES_ANALYSIS_PROBE_NET_H
 
-#include "sesame/store.h"
+#include "sesame/unstable/store.h"
 
 enum { SES_PROBE_NET_MAX_SPANS = 2 };
 

@@ -6,7 +6,7 @@
 #include "probe_run.h"
 #include "probe_setup.h"
 #include "probe_surface.h"
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #ifndef SES_BASE_WORD_CHARS_H
 #define SES_BASE_WORD_CHARS_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 enum {
     SES_CHAR_BOS = 256, /* the only character of the words that begin and end a sentence */

@@ -3,7 +3,7 @@
 #ifndef SES_BASE_TAG_SCHEME_H
 #define SES_BASE_TAG_SCHEME_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 typedef enum {
     SES_TAGS_PLAIN, /* any label may follow any other */

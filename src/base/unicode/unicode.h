@@ -6,7 +6,7 @@
 #ifndef SES_BASE_UNICODE_H
 #define SES_BASE_UNICODE_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 /* Flags of a code point, in the order of tools/gen_unicode. */
 enum {

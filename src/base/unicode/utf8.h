@@ -2,7 +2,7 @@
 #ifndef SES_BASE_UTF8_H
 #define SES_BASE_UTF8_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 /* Decodes one character; returns its bytes, 1 to 4; 0: invalid, or n is 0. */
 size_t ses_utf8_decode(const char *p, size_t n, uint32_t *cp);

@@ -3,7 +3,7 @@
 #ifndef SES_BASE_CRC32C_H
 #define SES_BASE_CRC32C_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 uint32_t ses_crc32c(const void *p, size_t n);
 uint32_t ses_crc32c_mask(uint32_t crc);

@@ -3,7 +3,7 @@
 #ifndef SES_BASE_PROTOBUF_H
 #define SES_BASE_PROTOBUF_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_proto {
     const unsigned char *p, *end;

@@ -4,7 +4,7 @@
 
 #include "base/json/json_helpers.h"
 #include "cli/ui/show_values.h"
-#include "sesame/version.h"
+#include "sesame/base.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "bench.h"
 #include "cli/ui/text_table.h"
-#include "sesame/cache.h"
+#include "sesame/model.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "cli/ui/text_table.h"
 #include "op/op.h"
 #include "sesame/model.h"
-#include "sesame/optim.h"
+#include "sesame/unstable/optim.h"
 
 #include <inttypes.h>
 #include <math.h>

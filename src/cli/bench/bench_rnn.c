@@ -4,7 +4,7 @@
 #include "bench.h"
 #include "cli/ui/text_table.h"
 #include "op/op.h"
-#include "sesame/store.h"
+#include "sesame/unstable/store.h"
 
 #include <inttypes.h>
 #include <string.h>

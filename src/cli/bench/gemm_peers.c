@@ -2,7 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "gemm_peers.h"
 
-#include "sesame/device.h"
+#include "sesame/base.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

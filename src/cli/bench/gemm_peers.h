@@ -3,7 +3,7 @@
 #ifndef SES_CLI_GEMM_PEERS_H
 #define SES_CLI_GEMM_PEERS_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 /* C [m, n] = A B; A is [m, k], or [k, m] if ta; B is [k, n], or [n, k] if tb. */
 typedef struct ses_gemm_problem {

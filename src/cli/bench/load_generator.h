@@ -7,7 +7,7 @@
 #ifndef SES_CLI_LOAD_GENERATOR_H
 #define SES_CLI_LOAD_GENERATOR_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_load {
     const char *host; /* with a "/": path of a Unix socket */

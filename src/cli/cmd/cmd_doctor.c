@@ -11,7 +11,7 @@
 #include "cli/ui/text_table.h"
 #include "kernel/cpu_caches.h"
 #include "kernel/kernel.h"
-#include "sesame/version.h"
+#include "sesame/base.h"
 #include "tensor/device_impl.h"
 
 #include <string.h>

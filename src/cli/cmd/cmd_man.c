@@ -1,6 +1,6 @@
 /* man: prints manual pages in roff, from the same tables as --help. */
 #include "cli/command.h"
-#include "sesame/version.h"
+#include "sesame/base.h"
 
 #include <string.h>
 

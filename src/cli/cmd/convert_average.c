@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "convert_model.h"
 #include "model/sentence_impl.h"
-#include "sesame/corpus.h"
+#include "sesame/pretrain.h"
 #include "text/tokenizer_files.h"
 #include "train/average.h"
 

@@ -2,7 +2,7 @@
 #ifndef SES_CLI_TOKEN_IDS_H
 #define SES_CLI_TOKEN_IDS_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 /* Zero-initialized. The caller frees id. */
 typedef struct ses_token_ids {

@@ -3,7 +3,7 @@
 #ifndef SES_CLI_CHILD_PROCESS_H
 #define SES_CLI_CHILD_PROCESS_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 /* In a new child process: a signal ends it when this process, `parent`, has ended (Linux). Else a killed
  * parent would leave children that hold its lock. */

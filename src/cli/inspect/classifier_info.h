@@ -5,7 +5,7 @@
 
 #include "cli/ui/term.h"
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 bool ses_classifier_info_show(const char *dir, const ses_term *t, ses_err *e);
 bool ses_classifier_info_print_json(const char *dir, ses_err *e);

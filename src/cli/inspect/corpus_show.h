@@ -3,7 +3,7 @@
 #define SES_CLI_CORPUS_SHOW_H
 
 #include "cli/ui/term.h"
-#include "sesame/corpus.h"
+#include "sesame/pretrain.h"
 
 typedef struct ses_corpus_view {
     const ses_term *term;

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 #include <inttypes.h>
 #include <math.h>

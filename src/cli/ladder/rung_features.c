@@ -7,9 +7,9 @@
 #include "base/json/json_helpers.h"
 #include "cli/train/train_monitor.h"
 #include "io/safetensors_impl.h"
-#include "sesame/logreg.h"
 #include "sesame/metric.h"
 #include "sesame/pipeline.h"
+#include "sesame/unstable/logreg.h"
 #include "train/energy/energy_meter.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef SES_CLI_ATOMIC_OUTPUT_H
 #define SES_CLI_ATOMIC_OUTPUT_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_atomic_output {
     char *path, *temp; /* temp: temporary name, NULL after the commit */

@@ -9,7 +9,7 @@
 
 #include "base/opt_table.h"
 #include "base/str.h"
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 /* Options of commands that write rows. */
 typedef struct ses_row_args {

@@ -13,7 +13,7 @@
 #include "io/text_decoder.h"
 #include "line_reader.h"
 #include "sesame/sentence.h"
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 #include <errno.h>
 #include <math.h>

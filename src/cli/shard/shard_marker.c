@@ -8,7 +8,7 @@
 #include "base/json/json_helpers.h"
 #include "base/sort.h"
 #include "base/str.h"
-#include "sesame/version.h"
+#include "sesame/base.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #define SES_CLI_CORPUS_SHARDS_H
 
 #include "cli/command.h"
-#include "sesame/corpus.h"
+#include "sesame/pretrain.h"
 
 /* Builds the shard I/N (text) of the corpus that o describes, and writes PATH.done. *complete: it exists. */
 bool ses_corpus_build_shard(const ses_call *c, const char *path, const char *text, const char *tokenizer,

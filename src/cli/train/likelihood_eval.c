@@ -6,7 +6,7 @@
 #include "cli/train/direct_eval.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
-#include "sesame/device.h"
+#include "sesame/base.h"
 #include "sesame/examples.h"
 #include "sesame/finetune.h"
 #include "tune/eval/eval_likelihood.h"

@@ -5,8 +5,8 @@
 
 #include "io/matrix.h"
 #include "sesame/examples.h"
-#include "sesame/logreg.h"
 #include "sesame/metric.h"
+#include "sesame/unstable/logreg.h"
 
 enum { SES_MAX_C = 64 };
 

@@ -11,8 +11,8 @@
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
 #include "io/text_reader.h"
-#include "sesame/device.h"
-#include "sesame/table.h"
+#include "sesame/base.h"
+#include "sesame/unstable/table.h"
 
 #include <inttypes.h>
 #include <string.h>

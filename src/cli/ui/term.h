@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/number_text.h"
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 #include <stdio.h>
 

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "io/table_text.h"
 #include "io/text_reader.h"
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 #include "vectors/fasttext/fasttext_model.h"
 
 #include <math.h>

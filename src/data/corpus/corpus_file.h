@@ -13,7 +13,7 @@
 #define SES_DATA_CORPUS_FILE_H
 
 #include "base/hash.h"
-#include "sesame/corpus.h"
+#include "sesame/pretrain.h"
 
 #define CORPUS_MAGIC "SESCORP\n"
 enum { CORPUS_HEADER_BYTES = 256, CORPUS_VERSION = 1, CORPUS_PARTS = 4 };

@@ -3,7 +3,7 @@
 #ifndef SES_DATA_CORPUS_PART_H
 #define SES_DATA_CORPUS_PART_H
 
-#include "sesame/corpus.h"
+#include "sesame/pretrain.h"
 
 /* Documents of a decompressed file. JSON lines: the documents that start in bytes [begin, end). Plain text:
  * the documents after the first blank line that starts at `begin` or later, up to the first blank line that

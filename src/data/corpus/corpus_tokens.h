@@ -3,7 +3,7 @@
 #define SES_DATA_CORPUS_TOKENS_H
 
 #include "corpus_text.h"
-#include "sesame/corpus.h"
+#include "sesame/pretrain.h"
 
 /* A tokenized document. */
 typedef struct ses_corpus_text {

@@ -9,7 +9,7 @@
 #ifndef SES_IO_LEVELDB_TABLE_H
 #define SES_IO_LEVELDB_TABLE_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 enum { SES_LEVELDB_FOOTER = 48, SES_LEVELDB_MAX_KEY = 4096 };
 

@@ -6,7 +6,7 @@
 #include "base/wire/crc32c.h"
 #include "base/wire/protobuf.h"
 #include "leveldb_table.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef SES_KERNEL_ACT_REF_H
 #define SES_KERNEL_ACT_REF_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
 #ifndef SES_MATH_MAXFLOW_H
 #define SES_MATH_MAXFLOW_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_flow_graph ses_flow_graph;
 typedef struct ses_flow_solver ses_flow_solver;

@@ -2,7 +2,7 @@
 #ifndef SES_MATH_MST_H
 #define SES_MATH_MST_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 /* Weight of the edge between nodes i and j, i < j. */
 typedef double ses_mst_weight_fn(const void *ctx, size_t i, size_t j);

@@ -3,7 +3,7 @@
 #ifndef SES_MATH_ROLLOUT_H
 #define SES_MATH_ROLLOUT_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 struct ses_thread_pool;
 

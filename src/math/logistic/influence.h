@@ -3,7 +3,7 @@
 #ifndef SES_MATH_INFLUENCE_H
 #define SES_MATH_INFLUENCE_H
 
-#include "sesame/logreg.h"
+#include "sesame/unstable/logreg.h"
 
 typedef struct ses_influence_data {
     const float *x;   /* [n, width] training examples that m was fitted to */

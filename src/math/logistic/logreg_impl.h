@@ -2,8 +2,8 @@
 #ifndef SES_MATH_LOGREG_IMPL_H
 #define SES_MATH_LOGREG_IMPL_H
 
-#include "sesame/device.h"
-#include "sesame/logreg.h"
+#include "sesame/base.h"
+#include "sesame/unstable/logreg.h"
 
 typedef struct ses_logreg_problem {
     const float *x;

@@ -1,9 +1,9 @@
 /* Magnitude pruning of dense weights in blocks of four consecutive inputs of one output, the blocks that
- * products with sparse int8 weights skip. Ownership and threads: as sesame/store.h. */
+ * products with sparse int8 weights skip. Ownership and threads: as sesame/unstable/store.h. */
 #ifndef SES_MODEL_SPARSE_BLOCKS_H
 #define SES_MODEL_SPARSE_BLOCKS_H
 
-#include "sesame/store.h"
+#include "sesame/unstable/store.h"
 
 typedef struct ses_sparse_blocks {
     int64_t blocks, zero; /* blocks of all weights that are stored in 8 bits; zero blocks */

@@ -3,7 +3,7 @@
 #ifndef SES_NN_CHAR_WORD_CACHE_H
 #define SES_NN_CHAR_WORD_CACHE_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_word_cache ses_word_cache;
 

@@ -1,4 +1,4 @@
-/* The tape's internals, for tape.c and graph_replay.c. Ownership and threads: as sesame/tape.h. */
+/* The tape's internals, for tape.c and graph_replay.c. Ownership and threads: as sesame/unstable/tape.h. */
 #ifndef SES_OP_TAPE_IMPL_H
 #define SES_OP_TAPE_IMPL_H
 

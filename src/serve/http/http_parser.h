@@ -10,7 +10,7 @@
 #ifndef SES_SERVE_HTTP_PARSER_H
 #define SES_SERVE_HTTP_PARSER_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 enum {
     SES_HTTP_MAX_FIELDS = 100,         /* headers of a request; more: 431 */

@@ -16,7 +16,7 @@
 #ifndef SES_SERVE_HTTP_SERVER_H
 #define SES_SERVE_HTTP_SERVER_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 #include "sesame/tokenizer.h" /* ses_string */
 
 typedef struct ses_http_server ses_http_server;

@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "serve/embed_reply.h"
 #include "serve/serve_impl.h"
-#include "sesame/logreg.h"
+#include "sesame/unstable/logreg.h"
 
 #include <stdio.h>
 #include <string.h>

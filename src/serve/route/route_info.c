@@ -3,7 +3,7 @@
 #include "base/str.h"
 #include "serve/route.h"
 #include "serve/serve_impl.h"
-#include "sesame/version.h"
+#include "sesame/base.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "serve/embed_reply.h"
 #include "serve/serve_impl.h"
-#include "sesame/version.h"
+#include "sesame/base.h"
 
 #include <time.h>
 

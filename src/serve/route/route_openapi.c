@@ -5,7 +5,7 @@
 #include "serve/serve_impl.h"
 #include "serve/task_schema.h"
 #include "serve/web_files.h"
-#include "sesame/version.h"
+#include "sesame/base.h"
 
 #include <stdio.h>
 #include <string.h>

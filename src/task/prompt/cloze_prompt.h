@@ -8,7 +8,7 @@
 
 #include "data/ints.h"
 #include "pattern_file.h"
-#include "sesame/types.h"
+#include "sesame/base.h"
 #include "text/tokenizer_config.h"
 
 typedef struct ses_cloze_prompt_options {

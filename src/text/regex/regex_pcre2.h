@@ -3,7 +3,7 @@
 #ifndef SES_TEXT_REGEX_PCRE2_H
 #define SES_TEXT_REGEX_PCRE2_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_pcre2 ses_pcre2;           /* a pattern, read-only */
 typedef struct ses_pcre2_work ses_pcre2_work; /* belongs to one thread */

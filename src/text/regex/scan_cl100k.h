@@ -5,7 +5,7 @@
 #ifndef SES_TEXT_SCAN_CL100K_H
 #define SES_TEXT_SCAN_CL100K_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 /* Length of the match at p, from 1 to n. p is valid UTF-8, n > 0, and p is the start of a match. digits: D
  * in the pattern, 0: unlimited. */

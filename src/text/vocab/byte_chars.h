@@ -2,7 +2,7 @@
 #ifndef SES_TEXT_BYTE_CHARS_H
 #define SES_TEXT_BYTE_CHARS_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 /* Byte-level BPE (GPT-2): each byte is one printable character, U+0021 to U+0143. */
 uint32_t ses_byte_char(uint8_t byte);

@@ -4,7 +4,7 @@
 #ifndef SES_TEXT_SCORE_ROUNDING_H
 #define SES_TEXT_SCORE_ROUNDING_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 double ses_score_from_json(double x); /* the value HF Tokenizers reads from the shortest decimal of x */
 /* a number whose shortest decimal HF Tokenizers reads as x, if there is one next to x */

@@ -3,7 +3,7 @@
 #ifndef SES_TRAIN_NVML_ENERGY_H
 #define SES_TRAIN_NVML_ENERGY_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 /* Joules used by the GPU since its driver was loaded, by all processes. library: NULL for libnvidia-ml.so.1;
  * bus_id: "0000:65:00.0". False: *joules is unchanged and the reason is in why. */

@@ -9,7 +9,6 @@
 #include "data/noise.h"
 #include "run/batch_builder.h"
 #include "sesame/model.h"
-#include "sesame/passages.h"
 #include "sesame/pretrain.h"
 
 /* Settings and scratch memory of building sequences. */

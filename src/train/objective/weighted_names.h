@@ -2,8 +2,7 @@
 #ifndef SES_TRAIN_WEIGHTED_NAMES_H
 #define SES_TRAIN_WEIGHTED_NAMES_H
 
-#include "sesame/err.h"
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 /* Reads NAME or NAME:WEIGHT at *p and moves *p behind it and its comma; NULL: it was the last. name borrows
  * from *p. The default weight is 1. what: for errors, "objective". */

@@ -3,7 +3,7 @@
 #ifndef SES_TRAIN_OPTIM_KIND_H
 #define SES_TRAIN_OPTIM_KIND_H
 
-#include "sesame/optim.h"
+#include "sesame/unstable/optim.h"
 #include "tensor/device_impl.h"
 
 /* State buffers of a parameter: up to SES_OPTIM_MAX_STATE of the kind, then the moving average. */

@@ -1,5 +1,5 @@
 /* Learning-rate schedules by the formulas of transformers. t is the update, from 0. */
-#include "sesame/schedule.h"
+#include "sesame/unstable/schedule.h"
 
 #include "base/str.h"
 #include "base/suggest.h"

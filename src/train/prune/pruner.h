@@ -14,7 +14,7 @@
 #define SES_TRAIN_PRUNER_H
 
 #include "sesame/json.h"
-#include "sesame/trainer.h"
+#include "sesame/unstable/trainer.h"
 #include "tensor/device_impl.h"
 
 typedef struct ses_pruner ses_pruner;

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
-#include "sesame/table.h"
+#include "sesame/unstable/table.h"
 
 /* Documents of a text file: lines, paragraphs (lines up to an empty one), articles of WikiText (from a line
  * " = Title = " on), or the whole file. Their only column is "text". */

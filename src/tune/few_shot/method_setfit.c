@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "model/sentence_impl.h"
 #include "pair_batches.h"
-#include "sesame/logreg.h"
+#include "sesame/unstable/logreg.h"
 #include "tensor/device_impl.h"
 #include "train/similarity_loss.h"
 #include "tune_method.h"

@@ -7,7 +7,7 @@
 #ifndef SES_TUNE_PAIR_BATCHES_H
 #define SES_TUNE_PAIR_BATCHES_H
 
-#include "sesame/dataset.h"
+#include "sesame/unstable/dataset.h"
 
 typedef struct ses_pair_batches ses_pair_batches;
 

@@ -4,8 +4,8 @@
 #include "bag_model.h"
 #include "base/alloc.h"
 #include "base/file.h"
-#include "sesame/logreg.h"
 #include "sesame/safetensors.h"
+#include "sesame/unstable/logreg.h"
 #include "sesame/vectors.h"
 #include "sparse_logreg.h"
 

@@ -1,5 +1,5 @@
 /* Logistic regression on sparse features: multinomial, L2 penalty, by L-BFGS in double precision. The
- * objective is that of sesame/logreg.h:
+ * objective is that of sesame/unstable/logreg.h:
  *
  *     C * sum of the texts' losses + 1/2 |W|^2            the bias is not penalized
  *

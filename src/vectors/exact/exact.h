@@ -6,7 +6,7 @@
 #ifndef SES_VECTORS_EXACT_H
 #define SES_VECTORS_EXACT_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef enum { SES_EXACT_REAL, SES_EXACT_INTEGER, SES_EXACT_WORD } ses_exact_type;
 

@@ -2,7 +2,7 @@
 #ifndef SES_VECTORS_GLIBC_RANDOM_H
 #define SES_VECTORS_GLIBC_RANDOM_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 enum { SES_GLIBC_RAND_MAX = 2147483647 };
 

@@ -3,7 +3,7 @@
 #ifndef SES_VECTORS_LIBSTDCXX_H
 #define SES_VECTORS_LIBSTDCXX_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_sort_item {
     int64_t major, minor; /* sorted by rising major, then falling minor */

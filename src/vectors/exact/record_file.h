@@ -5,7 +5,7 @@
 #ifndef SES_VECTORS_RECORD_FILE_H
 #define SES_VECTORS_RECORD_FILE_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_record {
     int32_t word, context; /* from 1 */

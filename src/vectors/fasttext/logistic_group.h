@@ -4,7 +4,7 @@
 #ifndef SES_VECTORS_LOGISTIC_GROUP_H
 #define SES_VECTORS_LOGISTIC_GROUP_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 enum { SES_LOGISTIC_GROUP = 16, SES_SIGMOID_STEPS = 512, SES_SIGMOID_MAX = 8 };
 

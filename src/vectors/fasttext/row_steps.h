@@ -3,7 +3,7 @@
 #ifndef SES_VECTORS_ROW_STEPS_H
 #define SES_VECTORS_ROW_STEPS_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 enum { SES_ROW_BLOCK = 16 };
 

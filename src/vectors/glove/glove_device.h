@@ -6,7 +6,7 @@
 #define SES_VECTORS_GLOVE_DEVICE_H
 
 #include "glove_model.h"
-#include "sesame/device.h"
+#include "sesame/base.h"
 
 typedef struct ses_glove_device ses_glove_device;
 

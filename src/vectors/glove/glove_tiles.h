@@ -8,7 +8,7 @@
 #ifndef SES_VECTORS_GLOVE_TILES_H
 #define SES_VECTORS_GLOVE_TILES_H
 
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 /* Groups for threads, and for a GPU, which trains a tile on each of many warps. */
 enum { SES_GLOVE_CPU_GROUPS = 64, SES_GLOVE_MAX_GROUPS = 256, SES_GLOVE_ROUNDS = 4 };

@@ -3,7 +3,7 @@
 #ifndef SES_VECTORS_PAIR_COUNT_H
 #define SES_VECTORS_PAIR_COUNT_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 typedef struct ses_pair_count {
     uint64_t key, sum;

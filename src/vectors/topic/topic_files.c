@@ -9,7 +9,7 @@
 #include "io/manifest.h"
 #include "io/text_reader.h"
 #include "sesame/safetensors.h"
-#include "sesame/tensor.h"
+#include "sesame/unstable/tensor.h"
 
 #include <math.h>
 #include <stdio.h>

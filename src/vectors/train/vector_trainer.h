@@ -6,7 +6,7 @@
 #ifndef SES_VECTORS_VECTOR_TRAINER_H
 #define SES_VECTORS_VECTOR_TRAINER_H
 
-#include "sesame/device.h"
+#include "sesame/base.h"
 #include "vectors/word_corpus.h"
 
 typedef enum { SES_VECTOR_REAL, SES_VECTOR_INTEGER, SES_VECTOR_CHOICE } ses_vector_type;

@@ -11,7 +11,7 @@
 #include "vec.h"
 
 #include "base/rng.h"
-#include "sesame/types.h"
+#include "sesame/base.h"
 
 static inline vf vf_horner(vf x, const float *c, int n) /* c[0] x^(n-1) + .. + c[n-1] */
 {

@@ -1,11 +1,11 @@
-/* The ops, listed with their semantics in sesame/ops.def. Each op runs at once and returns a tensor that
- * belongs to the tape and lives until the tape is reset. NULL: the op or an earlier one failed; the reason is
- * on the tape (ses_tape_ok).
- * Threads: as the tape (sesame/tape.h). */
+/* The ops, listed with their semantics in sesame/unstable/ops.def. Each op runs at once and returns a
+ * tensor that belongs to the tape and lives until the tape is reset. NULL: the op or an earlier one
+ * failed; the reason is on the tape (ses_tape_ok).
+ * Threads: as the tape (sesame/unstable/tape.h). */
 #ifndef SESAME_OPS_H
 #define SESAME_OPS_H
 
-#include "sesame/tape.h"
+#include "sesame/unstable/tape.h"
 
 SES_BEGIN_DECLS
 
@@ -96,7 +96,7 @@ typedef struct ses_rnn_options {
 } ses_rnn_options;
 
 #define SES_OP(name, params) ses_tensor *ses_##name params;
-#include "sesame/ops.def"
+#include "sesame/unstable/ops.def"
 #undef SES_OP
 
 SES_END_DECLS

@@ -8,7 +8,7 @@
 #ifndef SESAME_COMM_H
 #define SESAME_COMM_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 SES_BEGIN_DECLS
 

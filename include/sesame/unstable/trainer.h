@@ -12,11 +12,11 @@
 #ifndef SESAME_TRAINER_H
 #define SESAME_TRAINER_H
 
-#include "sesame/batch_source.h"
-#include "sesame/comm.h"
 #include "sesame/model.h"
-#include "sesame/optim.h"
-#include "sesame/schedule.h"
+#include "sesame/unstable/batch_source.h"
+#include "sesame/unstable/comm.h"
+#include "sesame/unstable/optim.h"
+#include "sesame/unstable/schedule.h"
 
 SES_BEGIN_DECLS
 

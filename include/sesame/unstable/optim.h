@@ -8,7 +8,7 @@
 #ifndef SESAME_OPTIM_H
 #define SESAME_OPTIM_H
 
-#include "sesame/store.h"
+#include "sesame/unstable/store.h"
 
 SES_BEGIN_DECLS
 

@@ -8,8 +8,8 @@
 #ifndef SESAME_STORE_H
 #define SESAME_STORE_H
 
-#include "sesame/device.h"
-#include "sesame/tensor.h"
+#include "sesame/base.h"
+#include "sesame/unstable/tensor.h"
 
 SES_BEGIN_DECLS
 

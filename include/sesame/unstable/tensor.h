@@ -5,7 +5,7 @@
 #ifndef SESAME_TENSOR_H
 #define SESAME_TENSOR_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 SES_BEGIN_DECLS
 

@@ -3,7 +3,7 @@
 #ifndef SESAME_SCHEDULE_H
 #define SESAME_SCHEDULE_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 SES_BEGIN_DECLS
 

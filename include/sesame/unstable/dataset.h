@@ -7,7 +7,7 @@
 #ifndef SESAME_DATASET_H
 #define SESAME_DATASET_H
 
-#include "sesame/batch_source.h"
+#include "sesame/unstable/batch_source.h"
 
 SES_BEGIN_DECLS
 

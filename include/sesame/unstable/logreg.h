@@ -10,7 +10,7 @@
 #ifndef SESAME_LOGREG_H
 #define SESAME_LOGREG_H
 
-#include "sesame/err.h"
+#include "sesame/base.h"
 
 SES_BEGIN_DECLS
 

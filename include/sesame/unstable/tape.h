@@ -1,16 +1,16 @@
 /* A tape: the activations of one step, and the record for the backward pass.
  *
- * Ops (sesame/ops.h) run at once and return tensors that live until the tape is reset. The first error
- * sticks: later ops do nothing and return NULL, so that model code needs no checks; call ses_tape_ok once a
- * step.
+ * Ops (sesame/unstable/ops.h) run at once and return tensors that live until the tape is reset. The first
+ * error sticks: later ops do nothing and return NULL, so that model code needs no checks; call ses_tape_ok
+ * once a step.
  *
  * Ownership: the caller frees a tape with ses_tape_free, before its device. A tape owns its tensors.
  * Threads: a tape belongs to one thread at a time. Several tapes may share a device and a model. */
 #ifndef SESAME_TAPE_H
 #define SESAME_TAPE_H
 
-#include "sesame/device.h"
-#include "sesame/tensor.h"
+#include "sesame/base.h"
+#include "sesame/unstable/tensor.h"
 
 SES_BEGIN_DECLS
 

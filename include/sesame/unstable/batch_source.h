@@ -6,8 +6,8 @@
 #ifndef SESAME_BATCH_SOURCE_H
 #define SESAME_BATCH_SOURCE_H
 
-#include "sesame/batch.h"
-#include "sesame/err.h"
+#include "sesame/base.h"
+#include "sesame/model.h"
 
 SES_BEGIN_DECLS
 
