@@ -1,6 +1,6 @@
 /* `sesame curve`: learning curves, scores of methods by the number of training examples. A run is of a
- * method, a size and a seed. Each writes cells/NAME.json, from which the table is made; finished ones need not
- * run again.
+ * method, a size and a seed. Each writes cells/NAME.json, from which the table is made; finished ones need
+ * not run again.
  *
  * Ownership: a ses_curve owns its data and results, arguments are borrowed. One thread; --jobs forks. */
 #ifndef SES_CLI_CURVE_H
