@@ -36,6 +36,8 @@ static ses_server_options options(void)
 #define COHERE "{id:s,model:s,results:[{index:n,relevance_score:n}]," USAGE "," META "}"
 #define VERSIONED "meta:{api_version:{version:s},billed_units:{input_tokens:n}}"
 #define FOUR(x) "LABEL_2:" x ",LABEL_0:" x ",LABEL_3:" x ",LABEL_1:" x
+#define DETAILS \
+    "details:{parent_model:s,format:s,family:s,families:[s],parameter_size:s,quantization_level:s}"
 #define SCORES "{object:s,model:s,data:[{index:n,object:s,score:n}]," USAGE "}"
 #define COMPLETION                                                                                   \
     "{id:s,object:s,created:n,model:s,choices:[{index:n,text:s,logprobs:0,finish_reason:s}],usage:{" \
@@ -98,8 +100,7 @@ static const struct {
     { "/api/embed", "{\"input\":[\"plums\",\"a\"],\"model\":\"encoder\"}",
       "{model:s,embeddings:[[n]],total_duration:n,load_duration:n,prompt_eval_count:n}" },
     { "/api/embeddings", "{\"prompt\":\"plums\"}", "{embedding:[n]}" },
-    { "/api/tags", NULL,
-      "{models:[{name:s,model:s,modified_at:s,details:{format:s,family:s,quantization_level:s}}]}" },
+    { "/api/tags", NULL, "{models:[{name:s,model:s,modified_at:s,size:n," DETAILS "}]}" },
     { "/api/version", NULL, "{version:s}" },
     { "/models/encoder", "{\"inputs\":\"plums\"}", "[n]" },
     { "/models/encoder/pipeline/feature-extraction", "{\"inputs\":[\"plums\",\"a\"]}", "[[n]]" },
@@ -137,6 +138,14 @@ static const struct {
       "{id:s,object:s,created:n,model:s,choices:[{index:n,text:s,logprobs:{tokens:[s],token_logprobs:[n],"
       "top_logprobs:[0],text_offset:[n]},finish_reason:s}],usage:{prompt_tokens:n,completion_tokens:n,"
       "total_tokens:n}}" },
+    { "/api/generate", "{\"prompt\":\"The\",\"stream\":false,\"options\":{\"num_predict\":1}}",
+      "{model:s,created_at:s,response:s,done:b,done_reason:s,context:[],total_duration:n,load_duration:n,"
+      "prompt_eval_count:n,prompt_eval_duration:n,eval_count:n,eval_duration:n}" },
+    { "/api/show", "{\"model\":\"label\"}",
+      "{modelfile:s,parameters:s,template:s," DETAILS
+      ",model_info:{general.architecture:s,general.parameter_count:n,"
+      "bert.block_count:n,bert.vocab_size:n,bert.context_length:n},capabilities:[s],modified_at:s}" },
+    { "/api/ps", NULL, "{models:[{name:s,model:s,size:n,size_vram:n," DETAILS "}]}" },
     { "/attention", "{\"inputs\":\"plums\",\"model\":\"mask\"}",
       "{tokens:[s],n_layers:n,n_heads:n,layer:n,attention:[s]}" },
     { "/analyze",

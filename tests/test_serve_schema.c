@@ -191,6 +191,9 @@ static const struct {
     { "/detokenize", "{\"tokens\":[62]}" },
     { "/api/embed", "{\"input\":\"plums\"}" },
     { "/api/embeddings", "{\"prompt\":\"plums\"}" },
+    { "/api/generate", "{\"prompt\":\"The\",\"stream\":false,\"options\":{\"num_predict\":1}}" },
+    { "/api/show", "{\"model\":\"label\"}" },
+    { "/api/show", "{\"name\":\"label\"}" },
     { "/attention", "{\"inputs\":\"plums\"}" },
     { "/analyze",
       "{\"analysis\":\"explain\",\"inputs\":\"plums\",\"model\":\"label\",\"parameters\":{\"method\":"
@@ -364,6 +367,13 @@ static void check_members(serving *s, const ses_json *root, const char *path, co
     const ses_json *parameters = ses_json_get(members, "parameters");
     if (!inside && ses_json_get(body, "parameters"))
         check_members(s, root, path, schema, parameters, body, "parameters");
+    const char *options = ses_json_string(
+        ses_json_get(ses_json_at(ses_json_get(ses_json_get(members, "options"), "anyOf"), 0), "$ref"), NULL);
+    if (!inside && options && ses_json_get(body, "options")) {
+        const ses_json *schemas = ses_json_get(ses_json_get(root, "components"), "schemas");
+        check_members(s, root, path, schema, ses_json_get(schemas, strrchr(options, '/') + 1), body,
+                      "options");
+    }
 }
 
 /* start: of the paths to test. */

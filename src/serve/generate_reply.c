@@ -63,13 +63,36 @@ bool ses_generate_add_max_tokens(ses_worker *w, ses_job *j, ses_body_settings *s
     return copy.p != NULL;
 }
 
+bool ses_generate_add_temperature(ses_job *j, ses_body_settings *s, const ses_task *t, const ses_json *object,
+                                  double *temperature)
+{
+    if (!ses_body_real(j, object, "temperature", 0, 100, temperature)) return false;
+    if (*temperature >= 0) ses_settings_add(s, t, "do_sample", *temperature > 0 ? "true" : "false");
+    return *temperature <= 0 ||
+           ses_settings_add_json(j, s, t, "temperature", ses_body_get(object, "temperature"));
+}
+
+bool ses_generate_add_named(ses_job *j, ses_body_settings *s, const ses_task *t, const ses_json *object,
+                            const ses_generate_name *names)
+{
+    double penalty = 0;
+    if (!ses_body_real(j, object, "presence_penalty", -2, 2, &penalty) ||
+        !ses_body_real(j, object, "frequency_penalty", -2, 2, &penalty))
+        return false;
+    for (; names->key; names++) {
+        const ses_json *v = ses_body_get(object, names->key);
+        if (v && !ses_settings_add_json(j, s, t, names->setting, v)) return false;
+    }
+    return true;
+}
+
 /* ---- events ---- */
 
 static void begin_stream(ses_job *j)
 {
     if (j->streaming) return;
     ses_http_add_header(j->x, "Cache-Control", "no-store");
-    ses_http_stream_begin(j->x, 200, "text/event-stream");
+    ses_http_stream_begin(j->x, 200, j->lines ? "application/x-ndjson" : "text/event-stream");
     j->streaming = true;
 }
 
@@ -77,7 +100,7 @@ bool ses_event_send_text(ses_job *j, const char *text)
 {
     ses_buf b = { 0 };
     begin_stream(j);
-    ses_buf_appendf(&b, "data: %s\n\n", text);
+    ses_buf_appendf(&b, j->lines ? "%s\n" : "data: %s\n\n", text);
     bool ok = ses_buf_ok(&b, NULL) && ses_http_stream_write(j->x, b.data, b.len);
     ses_buf_free(&b);
     return ok;

@@ -33,6 +33,17 @@ void ses_generate_put(ses_json_writer *json, const ses_job *j, size_t item);
 bool ses_event_send(ses_job *j, ses_json_writer *json);
 bool ses_event_send_text(ses_job *j, const char *text);
 
+/* A member of a request, and its setting of the task. */
+typedef struct ses_generate_name {
+    const char *key, *setting;
+} ses_generate_name;
+
+/* "temperature" of an object: 0 is greedy, above 0 samples; *temperature stays if it is absent. */
+bool ses_generate_add_temperature(ses_job *j, ses_body_settings *s, const ses_task *t, const ses_json *object,
+                                  double *temperature);
+/* The members of an object that are named, until { 0 }. Penalties are from -2 to 2. */
+bool ses_generate_add_named(ses_job *j, ses_body_settings *s, const ses_task *t, const ses_json *object,
+                            const ses_generate_name *names);
 /* The number of new tokens, at most the server's limit. */
 bool ses_generate_add_max_tokens(ses_worker *w, ses_job *j, ses_body_settings *s, const ses_task *t,
                                  int64_t tokens);

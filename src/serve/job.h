@@ -93,6 +93,7 @@ struct ses_job {
     bool (*on_token)(ses_job *j, size_t item, const struct ses_generation_token *t);
     void *generation; /* state of generate_reply.c */
     bool streaming;   /* ses_http_stream_begin has been called */
+    bool lines;       /* the stream has a JSON value in each line, instead of events */
 
     /* Owned by the scheduler between submit and done. */
     ses_lane lane;

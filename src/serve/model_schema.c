@@ -426,6 +426,46 @@ static void put_all_scored(const ses_schema_context *x)
     end_choice(x->json);
 }
 
+/* Options of generation by Ollama's names; others are ignored. */
+static void put_ollama_options(const ses_schema_context *x)
+{
+    static const char text[] =
+        "{\"temperature\":{\"anyOf\":[{\"const\":0},{\"type\":\"number\",\"minimum\":0.000001,\"maximum\":"
+        "100},"
+        "{\"type\":\"null\"}]},"
+        "\"top_p\":{\"type\":[\"number\",\"null\"],\"minimum\":0,\"maximum\":1},"
+        "\"presence_penalty\":{\"type\":[\"number\",\"null\"],\"minimum\":-2,\"maximum\":2},"
+        "\"frequency_penalty\":{\"type\":[\"number\",\"null\"],\"minimum\":-2,\"maximum\":2},"
+        "\"seed\":{\"type\":[\"integer\",\"null\"],\"minimum\":0,\"maximum\":9223372036854775807},"
+        "\"stop\":{\"anyOf\":[{\"type\":\"null\"},{\"type\":\"string\",\"minLength\":1,\"maxLength\":256,"
+        "\"pattern\":\"^[^\\u0000]*$\"},{\"type\":\"array\",\"maxItems\":16,\"items\":{\"type\":\"string\","
+        "\"minLength\":1,\"maxLength\":256,\"pattern\":\"^[^\\u0000]*$\"}}]}}";
+    ses_json_doc *doc = ses_json_parse(text, sizeof text - 1, NULL);
+    const ses_json *list = ses_json_root(doc);
+    ses_json_member_object(x->json, "OllamaOptions");
+    ses_json_member_string(x->json, "type", "object");
+    ses_json_member_object(x->json, "properties");
+    for (size_t i = 0; i < ses_json_len(list); i++) {
+        ses_json_put_key(x->json, ses_json_key(list, i, NULL));
+        ses_json_put_value(x->json, ses_json_at(list, i));
+    }
+    ses_json_member_object(x->json, "num_predict");
+    ses_json_member_array(x->json, "anyOf");
+    ses_json_begin_object(x->json);
+    ses_json_member_list(x->json, "type", "integer, null");
+    ses_json_member_int(x->json, "minimum", 1);
+    ses_json_member_int(x->json, "maximum", x->o->max_new_tokens);
+    ses_json_end_object(x->json);
+    ses_json_begin_object(x->json);
+    ses_json_member_int(x->json, "const", -1);
+    ses_json_end_object(x->json);
+    ses_json_end_array(x->json);
+    ses_json_end_object(x->json);
+    ses_json_end_object(x->json);
+    ses_json_end_object(x->json);
+    ses_json_free(doc);
+}
+
 void ses_model_schemas_put(const ses_schema_context *x)
 {
     put_texts(x, "Texts", "a text or a list of texts", 1, x->o->max_inputs);
@@ -444,6 +484,11 @@ void ses_model_schemas_put(const ses_schema_context *x)
               most / 2);
     put_texts(x, "HalfTexts", "a text or a list of texts", 1, most / 2);
     put_all_scored(x);
+    put_ollama_options(x);
+    ses_json_member_object(x->json, "ModelName");
+    ses_json_member_string(x->json, "type", "string");
+    ses_model_names_put(x);
+    ses_json_end_object(x->json);
     ses_json_member_object(x->json, "NewTokens");
     ses_json_member_string(x->json, "type", "integer");
     ses_json_member_int(x->json, "minimum", 0);

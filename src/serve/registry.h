@@ -77,6 +77,9 @@ ses_served_model **ses_registry_list(ses_registry *r, size_t *n, ses_err *e);
 /* The model_type of config.json; the type of the numbers. */
 const char *ses_served_model_type(const ses_served_model *m);
 const char *ses_served_model_dtype(const ses_served_model *m);
+/* Number of its weights, and their bytes in memory; 0: not known. */
+int64_t ses_served_model_parameters(const ses_served_model *m);
+int64_t ses_served_model_bytes(const ses_served_model *m);
 bool ses_served_model_supports(const ses_served_model *m, const ses_task_entry *task);
 /* A classifier: a text may have several labels; its outputs are numbers without labels; it can tell harmful
  * texts from others. */

@@ -131,9 +131,9 @@ void ses_reply_error(ses_worker *w, ses_job *j)
     if (!text) text = "{\"error\":\"out of memory\"}", n = strlen(text);
     ses_metrics_count_error(ses_server_metrics(w->server), j->error.code);
     if (j->streaming) { /* the status has been sent: the error is an event */
-        ses_http_stream_write(j->x, "data: ", 6);
+        if (!j->lines) ses_http_stream_write(j->x, "data: ", 6);
         ses_http_stream_write(j->x, text, n);
-        ses_http_stream_write(j->x, "\n\n", 2);
+        ses_http_stream_write(j->x, "\n\n", j->lines ? 1 : 2);
         ses_http_stream_end(j->x);
     } else {
         char seconds[16];

@@ -89,6 +89,28 @@ def ollama_embed(c):
     same_numbers(o.embeddings(model="sesame-embed", prompt=TEXT).embedding, c.cli("embed", "--normalize", TEXT))
 
 
+@check("ollama", "generate, at once and as a stream")
+def ollama_generate(c):
+    o = need("ollama").Client(host=c.server.url)
+    options = {"num_predict": 12, "temperature": 0}
+    wanted = c.cli("text-generation", "--max-new-tokens", "12", "--do-sample=false", "--return-full-text=false", PROMPT)
+    got = o.generate(model="sesame-gpt", prompt=PROMPT, options=options)
+    equal(got.response, wanted[0]["generated_text"])
+    equal((got.done, got.done_reason, got.eval_count), (True, "length", 12))
+    parts = list(o.generate(model="sesame-gpt", prompt=PROMPT, options=options, stream=True))
+    equal("".join(p.response for p in parts), wanted[0]["generated_text"])
+    equal([p.done for p in parts], [False] * (len(parts) - 1) + [True])
+
+
+@check("ollama", "show, ps")
+def ollama_show(c):
+    o = need("ollama").Client(host=c.server.url)
+    got = o.show("sesame-gpt")
+    equal("completion" in got.capabilities and got.modelinfo["general.architecture"], "gpt2")
+    equal(o.show("sesame-embed").capabilities, ["embedding"])
+    equal("sesame-gpt" in [m.model for m in o.ps().models], True)
+
+
 @check("ollama", "list, ResponseError")
 def ollama_error(c):
     m = need("ollama")

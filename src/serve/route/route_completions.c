@@ -306,19 +306,18 @@ static bool read_options(ses_job *j, state *s)
 /* Settings of the pipeline. Options that are absent keep the values of the model's folder. */
 static bool add_settings(ses_worker *w, ses_job *j, const state *s, const ses_task *t, ses_body_settings *out)
 {
-    static const char *const given[] = { "top_p",
-                                         "top_k",
-                                         "seed",
-                                         "num_beams",
-                                         "min_p",
-                                         "repetition_penalty",
-                                         "presence_penalty",
-                                         "frequency_penalty" };
-    double temperature = -1, penalty = 0;
+    static const ses_generate_name names[] = { { "top_p", "top_p" },
+                                               { "top_k", "top_k" },
+                                               { "seed", "seed" },
+                                               { "num_beams", "num_beams" },
+                                               { "min_p", "min_p" },
+                                               { "repetition_penalty", "repetition_penalty" },
+                                               { "presence_penalty", "presence_penalty" },
+                                               { "frequency_penalty", "frequency_penalty" },
+                                               { 0 } };
+    double temperature = -1;
     int64_t beams = 1;
-    if (!ses_settings_begin(j, out, 24) || !ses_body_real(j, j->body, "temperature", 0, 100, &temperature) ||
-        !ses_body_real(j, j->body, "presence_penalty", -2, 2, &penalty) ||
-        !ses_body_real(j, j->body, "frequency_penalty", -2, 2, &penalty) ||
+    if (!ses_settings_begin(j, out, 24) || !ses_generate_add_temperature(j, out, t, j->body, &temperature) ||
         !ses_body_int(j, j->body, "num_beams", 1, MAX_CHOICES, &beams) ||
         !ses_generate_add_max_tokens(w, j, out, t, s->max_tokens ? s->max_tokens : 1))
         return false;
@@ -327,18 +326,8 @@ static bool add_settings(ses_worker *w, ses_job *j, const state *s, const ses_ta
                             "\"temperature\" 0 gives one text: \"n\" above 1 needs a temperature above 0 or "
                             "\"num_beams\"");
     ses_settings_add(out, t, "return_full_text", "false");
-    if (temperature == 0) ses_settings_add(out, t, "do_sample", "false");
-    if (temperature > 0) {
-        ses_settings_add(out, t, "do_sample", "true");
-        if (!ses_settings_add_json(j, out, t, "temperature", ses_body_get(j->body, "temperature")))
-            return false;
-    } else if (s->n > 1 && beams == 1) {
-        ses_settings_add(out, t, "do_sample", "true");
-    }
-    for (size_t i = 0; i < SES_LEN(given); i++) {
-        const ses_json *v = ses_body_get(j->body, given[i]);
-        if (v && !ses_settings_add_json(j, out, t, given[i], v)) return false;
-    }
+    if (temperature < 0 && s->n > 1 && beams == 1) ses_settings_add(out, t, "do_sample", "true");
+    if (!ses_generate_add_named(j, out, t, j->body, names)) return false;
     if (s->n > 1 && !ses_settings_add_json(j, out, t, "num_return_sequences", ses_body_get(j->body, "n")))
         return false;
     if (s->logprobs < 0) return true;

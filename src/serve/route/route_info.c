@@ -32,23 +32,12 @@ static void put_labels(ses_json_writer *json, const ses_model *m)
     ses_json_end_array(json);
 }
 
-static int64_t count_parameters(const ses_model *m)
-{
-    int64_t n = 0;
-    const ses_store *s = ses_model_store(m);
-    for (size_t i = 0; i < ses_store_count(s); i++) {
-        const ses_param *p = ses_store_at(s, i);
-        if (p->role != SES_PARAM_BUFFER) n += ses_count(p->tensor);
-    }
-    return n;
-}
-
 static void put_neural(ses_json_writer *json, const ses_served_model *m, const ses_pipeline *p)
 {
     const ses_model *x = m->model;
     ses_json_member_string(json, "architecture", ses_model_class_name(x));
     ses_json_member_string(json, "model_type", ses_served_model_type(m));
-    ses_json_member_int(json, "parameters", count_parameters(x));
+    ses_json_member_int(json, "parameters", ses_served_model_parameters(m));
     ses_json_member_string(json, "dtype", ses_served_model_dtype(m));
     ses_json_member_int(json, "n_layers", ses_model_layer_count(x));
     if (p) ses_json_member_int(json, "max_input_tokens", ses_pipeline_max_seq_len(p));
@@ -71,7 +60,7 @@ static void put_classifier(ses_json_writer *json, const ses_served_model *m, con
     const ses_json *names = ses_json_get(ses_json_root(p->config), "id2label");
     ses_json_member_string(json, "architecture", c->kind->name);
     ses_json_member_string(json, "model_type", ses_served_model_type(m));
-    if (c->kind->parameters) ses_json_member_int(json, "parameters", c->kind->parameters(c->self));
+    if (c->kind->parameters) ses_json_member_int(json, "parameters", ses_served_model_parameters(m));
     ses_json_member_string(json, "dtype", ses_served_model_dtype(m));
     if (c->kind->features) ses_json_member_int(json, "features", c->kind->features(c->self));
     ses_json_member_array(json, "labels");

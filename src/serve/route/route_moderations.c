@@ -1,6 +1,5 @@
-/* POST /v1/moderations: OpenAI's moderation by a classifier. A multi-label model flags a text with a label
- * above 0.5, another model a text whose best label is not its harmless one: "safe", "non-toxic" and
- * others. */
+/* POST /v1/moderations: moderation by a classifier. A multi-label model flags a text with a label above 0.5,
+ * another model a text whose best label is not its harmless one: "safe", "non-toxic" and others. */
 #include "base/alloc.h"
 #include "base/str.h"
 #include "serve/body.h"

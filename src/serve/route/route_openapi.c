@@ -190,7 +190,7 @@ static void put_success(ses_json_writer *json, const ses_route *r)
     for (size_t i = 0; r->content_type && ses_list_at(r->content_type, i, &type, &n); i++) {
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)n, type);
-        bool events = ses_equal(type, n, "text/event-stream"); /* JSON, except the last */
+        bool events = ses_equal(type, n, "text/event-stream") || ses_equal(type, n, "application/x-ndjson");
         put_media(json, name, events ? "{}" : "{\"type\":\"string\"}");
     }
     ses_json_end_object(json);
