@@ -314,7 +314,7 @@ stderr_has "exclude each other"
 run 2 text-generation -m "$gpt" --stream --num-beams 2 x
 run 2 text-generation -m "$gpt" --suppress-tokens 1,900 x
 stderr_has "900"
-run 2 text-generation -m "$gpt" --do-sample --temperature 0 x
+run 0 text-generation -m "$gpt" --do-sample --temperature 0 --max-new-tokens 2 red
 run 0 text-generation -m "$gpt" --temperature 0.5 --max-new-tokens 2 red
 stderr_has "no effect without --do-sample"
 run 0 text-generation -m "$gpt" --max-new-tokens 900 red

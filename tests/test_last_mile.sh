@@ -7,13 +7,13 @@ export LC_ALL
 unset SESAME_ISA SESAME_THREADS NO_COLOR CLICOLOR_FORCE COLUMNS
 . tests/finetune_fixture.sh
 
-# runs STATUS ARGUMENT...: a command with its exit status; then what stdout says and lacks, and what stderr notes
+# runs STATUS ARGUMENT...: a command with its exit status; then what stdout has and lacks, and what stderr notes
 runs() {
     want=$1
     shift
     ok "sesame $*" exits "$want" "$sesame" "$@"
 }
-says() { ok "stdout: $1" grep -qF -- "$1" "$tmp/out"; }
+gives() { ok "stdout: $1" grep -qF -- "$1" "$tmp/out"; }
 absent() { ! grep -qF -- "$1" "$tmp/out"; }
 lacks() { ok "not on stdout: $1" absent "$1"; }
 notes() { ok "stderr: $1" grep -qF -- "$1" "$tmp/err"; }
@@ -24,7 +24,7 @@ lines() { wc -l <"$tmp/out"; }
 # the first page: ten tasks, five commands, where to go next; every task line works as printed
 runs 0
 cp "$tmp/out" "$tmp/start"
-for title in 'Ten tasks' 'Five commands' 'Next steps'; do says "$title"; done
+for title in 'Ten tasks' 'Five commands' 'Next steps'; do gives "$title"; done
 printf 'A cat sleeps.\nThe train leaves at nine.\nA small dog barks.\n' >"$tmp/texts.txt"
 sed -n '/^Ten tasks/,/^$/s/^  sesame //p' "$tmp/start" | sed 's/  .*//' >"$tmp/tasks"
 that 'ten tasks' '[ "$(wc -l <"$tmp/tasks")" = 10 ]'
@@ -48,32 +48,32 @@ that 'finetune --help is short' '[ "$(lines)" -le 80 ]'
 for option in --task --train --eval --output --model --epochs --lr --batch-size; do
     that "finetune --help has $option" 'grep -q -e "^  ...  *$option \|^  -., $option " "$tmp/out"'
 done
-says 'by --help GROUP or --help all'
+gives 'by --help GROUP or --help all'
 that 'and not the options of groups' '! grep -q "^      --lora-rank" "$tmp/out"'
 that 'it names the groups' 'grep -q "^  adapter .*--lora-rank" "$tmp/out"'
 runs 0 finetune --help adapter
-says '      --lora-rank'
+gives '      --lora-rank'
 lacks '--epochs'
 runs 0 finetune --help all
 that 'finetune --help all is long' '[ "$(lines)" -gt 400 ]'
-for option in lora-rank relation-weight crf max-answer search; do says "      --$option "; done
+for option in lora-rank relation-weight crf max-answer search; do gives "      --$option "; done
 cp "$tmp/out" "$tmp/all"
 runs 0 help finetune all
 that 'help finetune all' 'cmp -s "$tmp/all" "$tmp/out"'
 runs 0 --help finetune
-says 'Usage: sesame finetune'
+gives 'Usage: sesame finetune'
 runs 2 finetune --help nonsense
 notes "'sesame finetune' has no options named 'nonsense'; expected data, "
 runs 0 finetune --task tag --help
-says 'Options of tag:'
-says '--crf'
+gives 'Options of tag:'
+gives '--crf'
 lacks '--max-answer'
 lacks '--patterns'
 runs 0 finetune --task sst2 --help
-says 'Options of classify:'
+gives 'Options of classify:'
 lacks '--crf'
 runs 0 finetune --help all --task answer
-says '--max-answer'
+gives '--max-answer'
 lacks '--crf'
 lacks '(may be repeated) (may be repeated)'
 for command in doctor vectors models; do # short ones are whole
@@ -84,7 +84,7 @@ runs 0 fill-mask --help
 lacks 'may be repeated (may be repeated)'
 runs 0 fill-mask --help all
 lacks 'may be repeated (may be repeated)'
-says '(may be repeated)'
+gives '(may be repeated)'
 
 # ---- words people type ----
 
@@ -99,13 +99,65 @@ cp "$tmp/out" "$tmp/one"
 runs 0 version
 that 'version is --version' 'cmp -s "$tmp/one" "$tmp/out"'
 runs 0 version --verbose
-says 'compiler: '
+gives 'compiler: '
 runs 0 mask 'Tea is a [MASK] drink.'
 runs 0 sim 'a cat' 'a kitten'
 runs 2 encode 'a text'
 notes "'sesame embed' gives vectors of texts, 'sesame tokenize' their tokens"
 runs 2 chat
 notes "'sesame generate' continues a text"
+
+# ---- options as other programs spell them ----
+
+"$sesame" generate --max-new-tokens 8 --do-sample false 'The old house' >"$tmp/greedy" 2>/dev/null
+for spelling in '--max-tokens 8 --do-sample false' '-n 8 --do-sample false' '-n 8 --temperature 0' '-n 8 --do-sample --temperature 0' \
+    '-n 8 --temperature 0 --batch-size 1'; do
+    # shellcheck disable=SC2086  # several words
+    runs 0 generate $spelling 'The old house'
+    ok "generate $spelling" cmp -s "$tmp/greedy" "$tmp/out"
+    ok "generate $spelling: no notice" test ! -s "$tmp/err"
+done
+printf 'One.\nTwo words.\nThree words here.\n' >"$tmp/some.txt"
+"$sesame" classify -q -f "$tmp/some.txt" >"$tmp/one"
+runs 0 classify -q -f "$tmp/some.txt" --batch-size 2
+ok "the batch size does not change results" cmp -s "$tmp/one" "$tmp/out"
+# shellcheck disable=SC2086  # several options
+ok "--best-metric" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
+    --epochs 1 --best-metric f1 -o "$tmp/best"
+
+# a file of texts as an argument and by -f
+runs 0 search 'small animals' "$tmp/texts.txt" -q
+cp "$tmp/out" "$tmp/one"
+runs 0 search 'small animals' -f "$tmp/texts.txt" -q
+ok "search QUERY FILE is search QUERY -f FILE" cmp -s "$tmp/one" "$tmp/out"
+runs 2 search 'small animals'
+notes "no file to search: give it last, as in 'sesame search QUERY FILE', or by -f FILE"
+runs 0 index "$tmp/texts.txt" -o "$tmp/a.index"
+runs 0 index -f "$tmp/texts.txt" -o "$tmp/b.index"
+ok "index -f FILE is index FILE" cmp -s "$tmp/a.index" "$tmp/b.index"
+runs 2 index -f "$tmp/texts.txt" "$tmp/texts.txt"
+notes 'expected one FILE, not 2'
+runs 2 index
+
+# a model that is not there
+runs 3 info bert-base-uncased
+notes "'sesame pull bert-base-uncased' downloads one of this name"
+runs 3 info org/name
+notes "'sesame pull org/name' downloads it"
+
+# progress without a terminal: lines of jobs that take longer than some seconds
+awk 'BEGIN { for (i = 0; i < 40000; i++) printf "line %d of a file about ships, rivers and the number %d\n", i, i * 7919 % 10007 }' \
+    >"$tmp/many.txt"
+: >"$tmp/err"
+"$sesame" index -t 1 "$tmp/many.txt" -o "$tmp/many.index" >/dev/null 2>"$tmp/err" &
+job=$!
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
+    if [ -s "$tmp/err" ] || ! kill -0 $job 2>/dev/null; then break; fi
+    sleep 1
+done
+kill $job 2>/dev/null
+wait $job 2>/dev/null
+ok "index reports its progress" err_has "^index [0-9]*%, .* left$"
 
 # ---- tables as people have them ----
 

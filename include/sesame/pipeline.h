@@ -149,6 +149,8 @@ int64_t ses_pipeline_max_seq_len(const ses_pipeline *p);
 /* Tokens per batch; a sequence is never split. Default: 2048, on a GPU 16384. Results do not depend
  * on it; on a GPU the last bits may. */
 void ses_pipeline_set_batch_tokens(ses_pipeline *p, int64_t tokens);
+/* Sequences per batch; 0, the default: as many as the tokens allow. */
+void ses_pipeline_set_batch_size(ses_pipeline *p, int64_t sequences);
 
 /* ---- running ---- */
 

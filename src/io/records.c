@@ -372,7 +372,10 @@ static bool start(ses_records *r, ses_err *e)
 
 uint64_t ses_records_consumed(const ses_records *r)
 {
-    return r->lines.in ? ses_input_stream_consumed(r->lines.in) : 0;
+    if (!r->lines.in) return 0;
+    double stored = (double)ses_input_stream_consumed(r->lines.in);
+    double read = (double)r->lines.offset, all = read + (double)r->lines.left;
+    return (uint64_t)(all > 0 ? stored * (read / all) : stored); /* without the lines in the buffer */
 }
 
 ses_records *ses_records_open(const char *path, const ses_records_options *o, ses_err *e)

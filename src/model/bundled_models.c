@@ -140,8 +140,11 @@ static void fail_not_found(const ses_bundled_dirs *d, const char *name, ses_err 
     ses_fail(
         e, SES_EIO,
         "%s: no such folder, and no model of this name in %s; 'sesame models' lists the available models, "
-        "SESAME_MODELS sets the folders to search",
-        ses_quoted_of(name, strlen(name)).s, in.len ? in.data : "any folder of models");
+        "'sesame pull %s' downloads one of this name from the Hugging Face hub, SESAME_MODELS sets the "
+        "folders "
+        "to search",
+        ses_quoted_of(name, strlen(name)).s, in.len ? in.data : "any folder of models",
+        ses_quoted_of(name, strlen(name)).s);
     ses_suggest_add(&s, "", e);
     ses_buf_free(&in);
 }

@@ -13,7 +13,8 @@
 
 const ses_opt ses_generation_opt[SES_GENERATION_OPTION_COUNT] = {
     COUNT(SES_GEN_MAX_NEW_TOKENS, "max-new-tokens", max_new_tokens, 1, 1e9,
-          "maximum number of generated tokens (default 256, or the folder's)"),
+          "maximum number of generated tokens (default 256, or the folder's)", .alias = "max-tokens",
+          .letter = 'n'),
     COUNT(SES_GEN_MAX_LENGTH, "max-length", max_length, 1, 1e9,
           "maximum number of tokens, prompt included; --max-new-tokens overrides it", .group = "length"),
     COUNT(SES_GEN_MIN_NEW_TOKENS, "min-new-tokens", min_new_tokens, 0, 1e9,
@@ -37,8 +38,8 @@ const ses_opt ses_generation_opt[SES_GENERATION_OPTION_COUNT] = {
     [SES_GEN_DO_SAMPLE] =
         SES_OPT_CHOICE(ses_generation_args, do_sample, "do-sample", NULL, "false|true",
                        "sample tokens; default: take the most likely one", .implicit_value = "true"),
-    NUMBER(SES_GEN_TEMPERATURE, "temperature", temperature, 1e-6, 1e6,
-           "sampling temperature, below 1: less random"),
+    NUMBER(SES_GEN_TEMPERATURE, "temperature", temperature, 0, 1e6,
+           "sampling temperature, below 1: less random; 0: the most likely token"),
     [SES_GEN_TOP_K] = SES_OPT_INT(ses_generation_args, o.top_k, "top-k", NULL, 1, 1 << 24,
                                   "sample among the N most likely tokens (default 50, or the folder's)",
                                   WAS_SET(SES_GEN_TOP_K), .value = "N|all", .zero_word = "all"),

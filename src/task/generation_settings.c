@@ -27,6 +27,10 @@ void ses_generation_settings_apply(const ses_generation_args *a, ses_generate_op
     }
     if (a->prompt_logprobs) o->prompt_logprobs = true;
     if (a->do_sample >= 0) o->do_sample = a->do_sample;
+    if (o->temperature == 0) { /* the limit of ever lower temperatures */
+        o->do_sample = false;
+        o->temperature = 1;
+    }
     if (a->renormalize >= 0) o->renormalize_logits = a->renormalize;
     if (a->forced_bos >= 0) o->forced_bos = (int32_t)a->forced_bos;
     bool total_only = a->was_set[SES_GEN_MAX_LENGTH] && !a->was_set[SES_GEN_MAX_NEW_TOKENS];
@@ -127,7 +131,7 @@ static bool warn_no_effect(ses_pipeline *p, const ses_generation_args *a, ses_er
 {
     const ses_generate_options *o = &((const ses_generation_task *)p->state)->o;
     for (size_t i = SES_GEN_TEMPERATURE; i <= SES_GEN_SEED; i++)
-        if (a->was_set[i] && !o->do_sample &&
+        if (a->was_set[i] && !o->do_sample && !(i == SES_GEN_TEMPERATURE && a->o.temperature == 0) &&
             !ses_pipeline_warn(p, e, "--%s has no effect without --do-sample", ses_generation_opt[i].name))
             return false;
     const struct {

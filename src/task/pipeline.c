@@ -237,6 +237,7 @@ ses_pipeline *ses_pipeline_clone(const ses_pipeline *p, ses_err *e)
     if (open_pipeline(c, p->dir, &o, e)) {
         c->settings.max_seq_len = p->settings.max_seq_len;
         c->settings.batch_tokens = p->settings.batch_tokens;
+        c->settings.batch_size = p->settings.batch_size;
         c->settings.max_request_tokens = p->settings.max_request_tokens;
         return c;
     }
@@ -325,6 +326,11 @@ int64_t ses_pipeline_max_seq_len(const ses_pipeline *p) { return p->settings.max
 void ses_pipeline_set_batch_tokens(ses_pipeline *p, int64_t tokens)
 {
     p->settings.batch_tokens = tokens > 0 ? tokens : 1;
+}
+
+void ses_pipeline_set_batch_size(ses_pipeline *p, int64_t sequences)
+{
+    p->settings.batch_size = sequences > 0 ? sequences : 0;
 }
 
 void ses_pipeline_set_callback(ses_pipeline *p, ses_result_fn *fn, void *ctx)

@@ -48,6 +48,7 @@ typedef struct ses_pipeline_settings {
     int64_t model_max_tokens;   /* longest sequence the model accepts */
     int64_t max_seq_len;        /* longest sequence it is given; at most model_max_tokens */
     int64_t batch_tokens;
+    int64_t batch_size;         /* most sequences of a batch; 0: no limit */
     int64_t max_request_tokens; /* most tokens that the windows of an item may have; 0: no limit */
 
     ses_result_fn *on_result;

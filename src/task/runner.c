@@ -102,6 +102,14 @@ static ses_request *skip_without_sequences(ses_request *r)
     return r;
 }
 
+/* Whether a batch of some sequences and tokens takes a further sequence. */
+static bool has_room(const ses_pipeline *p, size_t count, int64_t tokens, size_t more)
+{
+    if (!count) return true;
+    if (p->settings.batch_size && (int64_t)count >= p->settings.batch_size) return false;
+    return tokens + (int64_t)more <= p->settings.batch_tokens;
+}
+
 /* The next sequences of the queue up to batch_tokens, at least one. */
 static bool choose_batch(ses_pipeline *p, ses_err *e)
 {
@@ -112,7 +120,7 @@ static bool choose_batch(ses_pipeline *p, ses_err *e)
         ses_request *r = runner->next_request;
         size_t i = runner->next_seq, count = 0;
         int64_t tokens = 0;
-        while (r && (!count || tokens + (int64_t)r->seq[i].n <= p->settings.batch_tokens)) {
+        while (r && has_room(p, count, tokens, r->seq[i].n)) {
             if (pass) b->request[count] = r, b->seq[count] = &r->seq[i];
             tokens += (int64_t)r->seq[i].n;
             count++;

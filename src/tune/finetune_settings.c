@@ -88,8 +88,8 @@ static const ses_opt opt[] = {
         "int8' keeps the scores",
         .group = "compress"),
     SES_OPT_TEXT(ses_finetune_settings, o.metric, "metric", "NAME",
-                 "score that selects the best checkpoint, or loss; default: the task's", .common = true,
-                 .group = "scores"),
+                 "score that selects the best checkpoint, or loss; default: the task's",
+                 .alias = "best-metric", .common = true, .group = "scores"),
     SES_OPT_FLAG(ses_finetune_settings, o.last_weights, "last-weights",
                  "evaluate once, after training, the weights of the last update: the evaluation data select "
                  "nothing",

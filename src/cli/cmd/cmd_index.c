@@ -3,6 +3,8 @@
 #include "cli/ui/show_values.h"
 
 static const ses_opt opt[] = {
+    SES_OPT_TEXT(ses_text_index_args, file, "file", "FILE", "file of texts, instead of the argument",
+                 .letter = 'f'),
     SES_OPT_INCLUDE(ses_text_index_args, threads, ses_text_index_options),
     SES_OPT_SHARD(ses_text_index_args, shard),
     SES_OPT_FLAG(ses_text_index_args, merge, "merge",
@@ -53,14 +55,17 @@ static bool run(ses_call *c, ses_err *e)
         return ses_fail(e, SES_EUSAGE,
                         "--shard divides the file by bytes: convert it to UTF-8 first, without --encoding");
     if (a->merge && a->shard) return ses_fail(e, SES_EUSAGE, "--merge and --shard exclude each other");
-    if (c->n_operands > 1 && !a->merge)
-        return ses_fail(e, SES_EUSAGE, "expected one FILE, not %d", c->n_operands);
+    int n_files = c->n_operands + (a->file != NULL);
+    const char *file = a->file ? a->file : c->operands[0];
+    if (a->merge ? a->file || !n_files : n_files != 1)
+        return ses_fail(e, SES_EUSAGE, "expected %s, not %d",
+                        a->merge ? "the indexes of the shards as arguments" : "one FILE", n_files);
     if (a->merge)
         ok = ses_index_merge(&t, a, c->operands, (size_t)c->n_operands, e);
     else if (a->shard)
-        ok = ses_index_build_shard(&t, c, a, c->operands[0], &complete, e);
+        ok = ses_index_build_shard(&t, c, a, file, &complete, e);
     else
-        ok = ses_text_index_open(&t, c, a, c->operands[0], e);
+        ok = ses_text_index_open(&t, c, a, file, e);
     if (complete) return ok;
     if (ok && a->json) ok = print_json(&t, e);
     if (ok && !a->json) show(c, &t);
@@ -91,7 +96,6 @@ const ses_command ses_command_index = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(ses_text_index_args),
-    .min_operands = 1,
     .max_operands = -1,
     .default_model_of = "embed",
     .run = run,

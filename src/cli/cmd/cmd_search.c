@@ -1,5 +1,6 @@
 /* search: finds the texts of a file that are closest in meaning to a query. */
 #include "base/alloc.h"
+#include "base/file.h"
 #include "cli/pipeline/text_index.h"
 #include "cli/standard_output.h"
 #include "cli/text_operands.h"
@@ -16,7 +17,8 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    SES_OPT_TEXT(args, file, "file", "FILE", "file of texts to search", .letter = 'f', .required = true),
+    SES_OPT_TEXT(args, file, "file", "FILE", "file of texts to search, instead of the last argument",
+                 .letter = 'f'),
     SES_OPT_INT(args, k, "top-k", "5", 1, 100000, "number of results for each query", .letter = 'k',
                 .value = "N"),
     SES_OPT_TEXT(args, rerank, "rerank", "DIR", "score the best candidates again with this cross-encoder",
@@ -143,6 +145,24 @@ static bool show(const ses_call *c, const args *a, bool several, ses_string quer
 
 /* ---- search ---- */
 
+/* The file to search: --file, or the last of several arguments, which must exist. */
+static const char *take_file(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    const char *last = c->operands[c->n_operands - 1];
+    if (a->file) {
+        ses_hint_file_operand(c, "-f FILE gives the texts to search");
+        return a->file;
+    }
+    if (c->n_operands > 1 && ses_path_exists(last) && !ses_path_is_dir(last)) {
+        c->operands[--c->n_operands] = NULL;
+        return last;
+    }
+    ses_fail(e, SES_EUSAGE,
+             "no file to search: give it last, as in 'sesame search QUERY FILE', or by -f FILE");
+    return NULL;
+}
+
 /* Replaces the order and scores of n candidates by the cross-encoder's. */
 static bool rerank(ses_pipeline *p, ses_string query, search_result *r, int64_t n, ses_err *e)
 {
@@ -214,9 +234,8 @@ static bool run(ses_call *c, ses_err *e)
     ses_pipeline *cross = NULL;
     if (a->index.prompt && a->index.prompt_name)
         return ses_fail(e, SES_EUSAGE, "--prompt and --prompt-name exclude each other");
-    bool ok = read_queries(c, &q, e);
-    ses_hint_file_operand(c, "-f FILE gives the texts to search");
-    ok = ok && ses_text_index_open(&t, c, &a->index, a->file, e);
+    const char *file = take_file(c, e);
+    bool ok = file && read_queries(c, &q, e) && ses_text_index_open(&t, c, &a->index, file, e);
     if (ok && a->rerank) {
         cross = ses_pipeline_open("rerank", a->rerank, t.dev, NULL, e);
         ok = cross != NULL;
@@ -230,7 +249,7 @@ static bool run(ses_call *c, ses_err *e)
 }
 
 static const ses_usage_example examples[] = {
-    { "sesame search \"how to cook rice\" -f notes.txt", "the five closest lines" },
+    { "sesame search \"how to cook rice\" notes.txt", "the five closest lines" },
     { "sesame search -k 3 --json --column abstract -f papers.csv \"masked language models\" \"tokenizers\"",
       "two queries in a column, as JSON" },
     { "sesame search \"opening hours\" -f faq.jsonl --jsonl question --rerank DIR",
@@ -240,12 +259,13 @@ static const ses_usage_example examples[] = {
 
 const ses_command ses_command_search = {
     .name = "search",
-    .usage = "QUERY...",
+    .usage = "QUERY... [FILE]",
     .summary = "search texts by meaning",
     .description =
         "Finds the texts of a file that are closest in meaning to each query: exact search by the dot "
         "product of "
-        "normalized embeddings. Arguments are queries, '-' reads one query per line from standard input. The "
+        "normalized embeddings. Arguments are queries and, without -f, last the file; '-' reads one query "
+        "per line from standard input. The "
         "texts are the lines of the file, a column, or a key of JSON lines.\n\n"
         "The embeddings are kept in an index file, FILE.sesame-index or -o INDEX. It is built if it is "
         "missing "

@@ -65,6 +65,14 @@ static bool read_more(ses_line_reader *r, ses_err *e)
     return true;
 }
 
+int64_t ses_line_progress(const ses_line_reader *r)
+{
+    uint64_t read = r->in ? ses_input_stream_offset(r->in) : 0, unread = r->buf.len - r->at;
+    if (!read || unread > read) return r->bytes;
+    double part = (double)(read - unread) / (double)read;
+    return r->bytes_before + (int64_t)((double)(r->bytes - r->bytes_before) * part);
+}
+
 ses_line_status ses_line_next(ses_line_reader *r, const char **line, size_t *n, ses_err *e)
 {
     size_t scanned = 0; /* bytes after `at` that hold no line end */

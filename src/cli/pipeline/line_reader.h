@@ -33,6 +33,8 @@ ses_span ses_line_whole_file(const char *name);
  * io/text_decoder.h. */
 ses_line_status ses_line_next(ses_line_reader *r, const char **line, size_t *n, ses_err *e);
 bool ses_line_ready(const ses_line_reader *r); /* reading would not block */
+/* Bytes of all parts, as stored, up to the end of the last line; an estimate in compressed files. */
+int64_t ses_line_progress(const ses_line_reader *r);
 void ses_line_reader_close(ses_line_reader *r);
 
 #endif

@@ -13,7 +13,7 @@ typedef struct ses_pipeline_args {
     const char *model;
     ses_opt_list adapters;
     ses_opt_list files;
-    int64_t batch_tokens, max_seq_len;
+    int64_t batch_tokens, batch_size, max_seq_len;
     const char *column;
     ses_row_args rows;
     bool jsonl, keep_going, no_header;

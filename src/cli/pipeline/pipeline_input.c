@@ -246,7 +246,7 @@ static bool run_lines(ses_pipeline_job *j, ses_err *e)
             if (!ses_pipeline_flush(j->p, e)) return false;
             begin_part(j, j->in.name, j->in.first);
         }
-        if (!begin_record(j, &j->in.open, j->in.start, j->in.bytes, e)) return false;
+        if (!begin_record(j, &j->in.open, j->in.start, ses_line_progress(&j->in), e)) return false;
         if (!(j->a->jsonl ? feed_json(j, line, n, e) : feed_line(j, line, n, e))) return false;
         if (!ses_line_ready(&j->in) && (!ses_pipeline_flush(j->p, e) || !ses_stdout_flush(e))) return false;
     }

@@ -365,6 +365,7 @@ static bool run(ses_pipeline_job *j, ses_err *e)
     ses_pipeline_set_callback(j->p, put, j);
     ses_pipeline_set_error_callback(j->p, ses_pipeline_job_item_error, j);
     if (j->a->batch_tokens) ses_pipeline_set_batch_tokens(j->p, j->a->batch_tokens);
+    ses_pipeline_set_batch_size(j->p, j->a->batch_size);
     if (ses_pipeline_can_stream(j->p) && !j->a->compute.json && !ses_rows_active(&j->rows) &&
         (c->out.tty || ses_pipeline_stream_setting(j->p))) {
         ses_pipeline_set_stream(j->p, put_piece, j);

@@ -24,6 +24,8 @@ static const ses_opt opt[] = {
     SES_OPT_INT(ses_pipeline_args, batch_tokens, "batch-tokens", NULL, 1, 1 << 24,
                 "tokens per batch (default 2048, on a GPU 16384); does not change results on a CPU",
                 .letter = 'b', .group = "compute"),
+    SES_OPT_INT(ses_pipeline_args, batch_size, "batch-size", "0", 0, 1 << 24,
+                "most texts of a batch; 0: as many as --batch-tokens allow", .group = "compute"),
     SES_OPT_INCLUDE(ses_pipeline_args, compute, ses_compute_options),
 };
 

@@ -149,7 +149,7 @@ static bool add_lines(build_job *j, ses_err *e)
     while (ok && (got = ses_line_next(&in, &line, &n, e)) == SES_LINE_OK) {
         ok = ses_text_check(line, n, e) || ses_wrap(e, "%s: line %lld", j->file, (long long)in.line);
         ok = ok && add_text(j, (ses_string){ line, n }, j->t->records = in.line, e);
-        ses_progress_show(&j->progress, in.bytes);
+        ses_progress_show(&j->progress, ses_line_progress(&in));
     }
     ses_line_reader_close(&in);
     return ok && got != SES_LINE_ERROR;

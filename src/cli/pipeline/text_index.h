@@ -15,7 +15,7 @@ typedef struct ses_text_index_args {
     int64_t threads;
     const char *device, *model, *column, *jsonl, *output, *text_prompt;
     const char *prompt, *prompt_name; /* search: before queries */
-    const char *shard;                /* index */
+    const char *file, *shard;         /* index */
     int dtype;                        /* 0: f16, 1: int8, -1: that of the index, f16 for a new one */
     bool no_header, rebuild, json, merge;
     int encoding; /* a ses_text_encoding: of the file and of standard input */

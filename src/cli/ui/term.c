@@ -197,26 +197,50 @@ const char *ses_percent_text(const ses_term *t, char buf[SES_PERCENT_SIZE], doub
 
 ses_progress ses_progress_start(FILE *f, const ses_term *t, bool quiet, const char *label, int64_t total)
 {
-    return (ses_progress){ .f = t->tty && !quiet ? f : NULL,
-                           .term = *t,
-                           .label = label,
-                           .total = total,
-                           .first = -1,
-                           .start = ses_seconds() };
+    return (ses_progress){
+        .f = quiet ? NULL : f, .term = *t, .label = label, .total = total, .first = -1, .start = ses_seconds()
+    };
 }
 
 /* Seconds left at the speed so far; a resumed job does not start at 0. */
 static double seconds_left(const ses_progress *p, int64_t done, double now)
 {
     double part = (double)(done - p->first), rest = (double)(p->total - done);
-    return part > 0 && rest > 0 ? (now - p->start) / part * rest : 0;
+    return part > 0 && rest > 0 ? (now - p->begun) / part * rest : 0;
+}
+
+/* Writes a line to a file or pipe: the first after some seconds, so that short jobs write none. */
+static void log_progress(ses_progress *p, int64_t done, double now)
+{
+    enum { FIRST = 3, INTERVAL = 10 };
+    int tenths = p->total > 0 ? (int)(10 * (double)done / (double)p->total) : 0;
+    double since = now - (p->drawn > 0 ? p->drawn : p->start);
+    bool by_part = tenths > p->tenths && tenths < 10 && now - p->start >= FIRST;
+    if (!by_part && since < INTERVAL) return;
+    char a[SES_NUMBER_TEXT];
+    double left = seconds_left(p, done, now);
+    p->drawn = now;
+    p->tenths = tenths;
+    if (p->total > 0)
+        fprintf(p->f, "%s %d%%%s%s%s\n", p->label, (int)(100 * (double)done / (double)p->total),
+                left > 0 ? ", " : "", left > 0 ? ses_duration_text(a, left) : "", left > 0 ? " left" : "");
+    else
+        fprintf(p->f, "%s %lld\n", p->label, (long long)done);
+    fflush(p->f);
 }
 
 void ses_progress_show(ses_progress *p, int64_t done)
 {
     if (!p->f) return;
     double now = ses_seconds();
-    if (p->first < 0) p->first = done;
+    if (p->first < 0) {
+        p->first = done;
+        p->begun = now;
+    }
+    if (!p->term.tty) {
+        log_progress(p, done, now);
+        return;
+    }
     if (now - p->drawn < 0.1 && (!p->total || done != p->total)) return;
     p->drawn = now;
     char percent[SES_PERCENT_SIZE], left[SES_NUMBER_TEXT], line[SES_PERCENT_SIZE + 200];
@@ -233,5 +257,5 @@ void ses_progress_show(ses_progress *p, int64_t done)
 
 void ses_progress_end(ses_progress *p)
 {
-    if (p->f && p->drawn > 0) fputs("\r\033[K", p->f);
+    if (p->f && p->term.tty && p->drawn > 0) fputs("\r\033[K", p->f);
 }

@@ -57,15 +57,16 @@ const char *ses_percent_text(const ses_term *t, char buf[SES_PERCENT_SIZE], doub
 const char *ses_bytes_text(char buf[SES_NUMBER_TEXT], uint64_t n); /* "417.6 MiB" */
 const char *ses_count_text(char buf[SES_NUMBER_TEXT], uint64_t n); /* "109.5 M" */
 
-/* A progress line on a terminal, redrawn at most ten times a second; nothing elsewhere. If the total is
- * known: percentage, bar and time left. */
+/* A progress line on a terminal, redrawn at most ten times a second; elsewhere a line every 10 s and at each
+ * tenth of a job that takes longer than that. If the total is known: percentage, bar and time left. */
 typedef struct ses_progress {
     FILE *f; /* NULL: disabled */
     ses_term term;
     const char *label;
-    int64_t total; /* 0: unknown */
-    int64_t first; /* done at the first call; -1: none yet */
-    double start, drawn;
+    int64_t total;              /* 0: unknown */
+    int64_t first;              /* done at the first call; -1: none yet */
+    double start, begun, drawn; /* begun: time of the first call */
+    int tenths;                 /* tenths of the job at the last line elsewhere */
 } ses_progress;
 
 ses_progress ses_progress_start(FILE *f, const ses_term *t, bool quiet, const char *label, int64_t total);
