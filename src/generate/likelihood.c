@@ -17,7 +17,7 @@ void ses_likelihood_free(ses_likelihood *l)
     if (!l) return;
     ses_cache_free(l->cache);
     ses_encode_ctx_free(l->tokens);
-    ses_tape_free(l->tape);
+    ses_pass_close(&l->pass);
     ses_free(l->id), ses_free(l->span), ses_free(l->result), ses_free(l->text);
     ses_free(l);
 }
@@ -87,8 +87,7 @@ ses_likelihood *ses_likelihood_new(const ses_model *m, const ses_tokenizer *t, c
     if (!l) return NULL;
     l->model = m, l->tokenizer = t;
     if (o) l->o = *o;
-    if (prepare(l, dir, e) && (l->tokens = ses_encode_ctx_new(t, e)) &&
-        (l->tape = ses_tape_new(m->dev, NULL, e)))
+    if (prepare(l, dir, e) && (l->tokens = ses_encode_ctx_new(t, e)) && ses_pass_open(&l->pass, m, e))
         return l;
     ses_likelihood_free(l);
     return NULL;

@@ -6,8 +6,7 @@
 #include "likelihood.h"
 #include "text/tokenizer_config.h"
 
-#include "sesame/model.h"
-#include "sesame/unstable/tape.h"
+#include "run/pass.h"
 
 /* Tokens to score: a whole request, or a window of a text. Its ids are, one after the other: the context, the
  * continuation and, of masked models, the special tokens after it. */
@@ -29,7 +28,7 @@ struct ses_likelihood {
     int32_t prefix_id, mask_id; /* -1: none */
     ses_string prefix_text;     /* spelling of the prefix token */
     ses_encode_ctx *tokens;
-    ses_tape *tape;
+    ses_pass pass;
     ses_cache *cache; /* NULL: the model has none */
 
     int32_t *id; /* tokens of all spans */

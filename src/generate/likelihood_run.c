@@ -49,13 +49,12 @@ typedef struct runner {
     size_t n;
     int64_t max_rows, done, total; /* done, total: in tokens */
     /* the next pass */
-    int32_t *id, *source_id, *row, *label;
-    size_t id_cap, source_cap, row_cap, label_cap;
-    int32_t *cu, *source_cu, *slot;
-    size_t cu_cap, source_cu_cap, slot_cap;
+    ses_batch_builder *in;
+    ses_ints *ids; /* in->ids; with an encoder in->target_ids */
     target *target;
     size_t n_targets, target_cap;
-    int64_t seqs, tokens, source_tokens, n_rows;
+    int32_t *label; /* [rows] */
+    size_t label_cap;
     bool continues; /* sequences continue their slots: encoder-decoders read no source */
     bool is_cached;
     ses_real *logits, *loss;
@@ -74,21 +73,22 @@ static bool read_logits(runner *r, const ses_tensor *x, ses_err *e)
 {
     ses_likelihood *l = r->l;
     ses_device *d = l->model->dev;
+    int64_t n_rows = l->pass.request.n_rows;
     size_t n;
-    if (!ses_mul_size((size_t)r->n_rows, (size_t)l->vocab, &n) ||
+    if (!ses_mul_size((size_t)n_rows, (size_t)l->vocab, &n) ||
         !ses_array_reserve(&r->logits, &r->logits_cap, n, sizeof *r->logits, e) ||
-        !ses_array_reserve(&r->loss, &r->loss_cap, (size_t)r->n_rows, sizeof *r->loss, e))
+        !ses_array_reserve(&r->loss, &r->loss_cap, (size_t)n_rows, sizeof *r->loss, e))
         return false;
-    memset(r->loss, 0, (size_t)r->n_rows * sizeof *r->loss);
-    ses_tensor *label = ses_tape_ints(l->tape, r->label, r->n_rows);
-    ses_tensor *loss = ses_tape_input(l->tape, r->loss, SES_DIM(r->n_rows));
-    ses_tensor *lse = ses_tape_input(l->tape, r->loss, SES_DIM(r->n_rows));
-    if (!label || !loss || !lse) return ses_tape_ok(l->tape, e);
+    memset(r->loss, 0, (size_t)n_rows * sizeof *r->loss);
+    ses_tensor *label = ses_tape_ints(l->pass.tape, r->label, n_rows);
+    ses_tensor *loss = ses_tape_input(l->pass.tape, r->loss, SES_DIM(n_rows));
+    ses_tensor *lse = ses_tape_input(l->pass.tape, r->loss, SES_DIM(n_rows));
+    if (!label || !loss || !lse) return ses_tape_ok(l->pass.tape, e);
     const ses_kernels *k = x->dtype == SES_REAL ? &d->k_f32 : &d->k;
-    k->xent_rows(&d->exec, ses_master_data(loss), ses_master_data(lse), x->f, label->i, r->n_rows, l->vocab,
+    k->xent_rows(&d->exec, ses_master_data(loss), ses_master_data(lse), x->f, label->i, n_rows, l->vocab,
                  ses_cols(x));
-    d->mem->download(d, r->loss, ses_master_data(lse), (size_t)r->n_rows * sizeof *r->loss);
-    return ses_tape_read(l->tape, x, r->logits) || ses_tape_ok(l->tape, e);
+    d->mem->download(d, r->loss, ses_master_data(lse), (size_t)n_rows * sizeof *r->loss);
+    return ses_tape_read(l->pass.tape, x, r->logits) || ses_tape_ok(l->pass.tape, e);
 }
 
 /* The most likely token of a row, the first of equal ones. */
@@ -118,88 +118,57 @@ static bool use_logits(runner *r, ses_err *e)
     return true;
 }
 
-static ses_batch make_batch(const runner *r)
-{
-    ses_batch b = { .seqs = r->seqs };
-    if (r->is_cached) b.cache = r->l->cache, b.slots = r->slot;
-    if (!is_seq2seq(r)) {
-        b.tokens = r->tokens, b.cu_seqlens = r->cu, b.ids = r->id;
-        return b;
-    }
-    b.target_cu_seqlens = r->cu, b.target_ids = r->id;
-    if (!r->continues) b.tokens = r->source_tokens, b.cu_seqlens = r->source_cu, b.ids = r->source_id;
-    return b;
-}
-
 static bool run_pass(runner *r, ses_err *e)
 {
+    static const ses_output_request want = { .logits = true };
     ses_likelihood *l = r->l;
-    ses_outputs out;
-    ses_batch b = make_batch(r);
-    ses_output_request request = { .logits = true, .rows = r->row, .n_rows = r->n_rows };
-    if (!r->seqs) return true;
+    ses_pass *p = &l->pass;
+    int64_t tokens = (int64_t)(r->in->ids.n + r->in->target_ids.n);
+    if (!r->ids->n) return true;
+    if (!ses_array_reserve(&r->label, &r->label_cap, r->in->rows.n, sizeof *r->label, e)) return false;
     for (size_t i = r->n_targets; i-- > 0;) r->label[r->target[i].row] = r->target[i].id;
-    ses_tape_reset(l->tape, NULL);
-    if (!ses_model_forward(l->model, l->tape, &b, &request, &out, e)) return false;
-    const ses_output *logits = ses_outputs_find(&out, l->logits_name);
-    if (!logits || logits->axis != SES_PER_ROW || ses_count(logits->tensor) != r->n_rows * l->vocab)
+    ses_pass_begin(p, &want);
+    if (r->is_cached) p->batch.cache = l->cache;
+    if (!ses_model_forward(l->model, p->tape, &p->batch, &p->request, &p->out, e)) return false;
+    const ses_output *logits = ses_outputs_find(&p->out, l->logits_name);
+    if (!logits || logits->axis != SES_PER_ROW || ses_count(logits->tensor) != p->request.n_rows * l->vocab)
         return ses_fail(e, SES_EARG, "the model has no logits over its vocabulary");
     if (!read_logits(r, logits->tensor, e) || !use_logits(r, e)) return false;
     l->stats.passes++;
-    l->stats.tokens_read += r->tokens + (r->continues ? 0 : r->source_tokens);
+    l->stats.tokens_read += tokens;
     r->done += (int64_t)r->n_targets;
     r->n_targets = 0;
-    r->seqs = r->tokens = r->source_tokens = r->n_rows = 0;
     if (l->o.progress) l->o.progress(l->o.ctx, r->done, r->total);
     return true;
 }
 
-/* Makes room for a sequence of these sizes: runs the pass if it would be too long, and grows the arrays. */
-static bool make_room(runner *r, int64_t tokens, int64_t source, int64_t rows, ses_err *e)
+/* Runs the pass if it has no room for a sequence of these sizes. */
+static bool make_room(runner *r, int64_t tokens, int64_t rows, ses_err *e)
 {
-    bool full = r->tokens + r->source_tokens + tokens + source > r->l->o.pass_tokens ||
-                r->n_rows + rows > r->max_rows;
-    if (r->seqs && full && !run_pass(r, e)) return false;
-    size_t t = (size_t)(r->tokens + tokens), s = (size_t)(r->source_tokens + source),
-           n = (size_t)(r->n_rows + rows), q = (size_t)r->seqs + 2;
-    return ses_array_reserve(&r->id, &r->id_cap, t + 1, sizeof *r->id, e) &&
-           ses_array_reserve(&r->source_id, &r->source_cap, s + 1, sizeof *r->id, e) &&
-           ses_array_reserve(&r->row, &r->row_cap, n, sizeof *r->row, e) &&
-           ses_array_reserve(&r->label, &r->label_cap, n, sizeof *r->label, e) &&
-           ses_array_reserve(&r->cu, &r->cu_cap, q, sizeof *r->cu, e) &&
-           ses_array_reserve(&r->source_cu, &r->source_cu_cap, q, sizeof *r->cu, e) &&
-           ses_array_reserve(&r->slot, &r->slot_cap, q, sizeof *r->slot, e);
+    bool full = (int64_t)(r->in->ids.n + r->in->target_ids.n) + tokens > r->l->o.pass_tokens ||
+                (int64_t)r->in->rows.n + rows > r->max_rows;
+    return !full || run_pass(r, e);
 }
 
-/* The parts of a sequence, between make_room and end_sequence. */
-static void put_tokens(runner *r, const int32_t *id, int64_t n)
+/* Ends a sequence; source: what the encoder of an encoder-decoder reads. */
+static bool end_sequence(runner *r, int32_t slot, const int32_t *source, int64_t n_source, ses_err *e)
 {
-    if (n) memcpy(r->id + r->tokens, id, (size_t)n * sizeof *id);
-    r->tokens += n;
-}
-
-static void put_source(runner *r, const int32_t *id, int64_t n)
-{
-    if (n) memcpy(r->source_id + r->source_tokens, id, (size_t)n * sizeof *id);
-    r->source_tokens += n;
-}
-
-static void end_sequence(runner *r, int32_t slot)
-{
-    r->cu[0] = r->source_cu[0] = 0;
-    r->slot[r->seqs++] = slot;
-    r->cu[r->seqs] = (int32_t)r->tokens;
-    r->source_cu[r->seqs] = (int32_t)r->source_tokens;
+    if (r->is_cached && !ses_ints_push(&r->in->slots, slot, e)) return false;
+    if (!is_seq2seq(r)) return ses_batch_builder_end_sequence(r->in, e);
+    return r->continues || ses_batch_builder_add(r->in, source, NULL, n_source, e);
 }
 
 /* Requests the logits of a token of the pass. */
-static void put_row(runner *r, int64_t token) { r->row[r->n_rows++] = (int32_t)token; }
+static bool put_row(runner *r, size_t token, ses_err *e)
+{
+    return ses_ints_push(&r->in->rows, (int32_t)token, e);
+}
 
 /* The last row predicts the token `id` of a span. */
 static bool put_target(runner *r, int32_t id, ses_scored_span *s, ses_err *e)
 {
     if (!ses_array_reserve(&r->target, &r->target_cap, r->n_targets + 1, sizeof *r->target, e)) return false;
-    r->target[r->n_targets++] = (target){ r->n_rows - 1, id, s };
+    r->target[r->n_targets++] = (target){ (int64_t)r->in->rows.n - 1, id, s };
     return true;
 }
 
@@ -225,22 +194,19 @@ static bool add_whole(runner *r, const job *j, const unit *u, ses_err *e)
     const ses_scored_span *s = j->s;
     const int32_t *scored = scored_ids(j);
     bool seq2seq = is_seq2seq(r);
-    int64_t begin = seq2seq ? 1 : s->n_context;
-    if (!make_room(r, begin + s->n_scored - 1, seq2seq ? s->n_context : 0, s->n_scored, e)) return false;
-    int32_t start = 0;
-    if (seq2seq && !ses_decoder_first(&r->l->model->c, scored, (size_t)s->n_scored, &start, e)) return false;
-    int64_t at = r->tokens + begin - 1;
-    put_tokens(r, seq2seq ? &start : j->id, begin);
-    put_tokens(r, scored, s->n_scored - 1);
-    if (seq2seq) put_source(r, j->id, s->n_context);
+    if (!make_room(r, s->n_context + s->n_scored - !seq2seq, s->n_scored, e)) return false;
+    size_t at = r->ids->n + (seq2seq ? 0 : (size_t)s->n_context - 1);
+    if (seq2seq ? !ses_batch_builder_shift(r->in, r->l->model, scored, s->n_scored, e)
+                : !ses_ints_append(r->ids, j->id, s->n_context, e) ||
+                      !ses_ints_append(r->ids, scored, s->n_scored - 1, e))
+        return false;
     for (int32_t i = 0; i < s->n_scored; i++) {
-        put_row(r, at + i);
+        if (!put_row(r, at + (size_t)i, e)) return false;
         bool single = u && s->n_scored == 1; /* among the single ones */
         if (!single && !put_target(r, scored[i], j->s, e)) return false;
         if (!i && u && !put_single_targets(r, u, e)) return false;
     }
-    end_sequence(r, 0);
-    return true;
+    return end_sequence(r, 0, j->id, s->n_context, e);
 }
 
 /* Each continuation with its own copy of the context. */
@@ -264,13 +230,11 @@ static bool add_plain_unit(runner *r, const unit *u, ses_err *e)
 static bool add_mask(runner *r, const job *j, int32_t k, ses_err *e)
 {
     int64_t n = (int64_t)j->s->n_context + j->s->n_scored + j->s->n_tail;
-    if (!make_room(r, n, 0, 1, e)) return false;
-    int64_t at = r->tokens + j->s->n_context + k;
-    put_tokens(r, j->id, n);
-    r->id[at] = r->l->mask_id;
-    put_row(r, at);
-    end_sequence(r, 0);
-    return true;
+    if (!make_room(r, n, 1, e)) return false;
+    size_t at = r->ids->n + (size_t)(j->s->n_context + k);
+    if (!ses_ints_append(r->ids, j->id, n, e)) return false;
+    r->ids->p[at] = r->l->mask_id;
+    return put_row(r, at, e) && end_sequence(r, 0, NULL, 0, e);
 }
 
 static bool add_masked_unit(runner *r, const unit *u, ses_err *e)
@@ -320,19 +284,17 @@ static bool uses_cache(const runner *r, const unit *u)
 static bool add_context(runner *r, unit *u, int32_t k, ses_err *e)
 {
     const job *j = &r->job[u->first];
-    int32_t start = 0;
     bool seq2seq = is_seq2seq(r);
-    if (seq2seq && !ses_decoder_first(&r->l->model->c, NULL, 0, &start, e)) return false;
     u->base = seq2seq ? 1 : j->s->n_context;
     u->at = next_long(r, u, u->first), u->fed = 0;
-    if (!make_room(r, u->base, seq2seq ? j->s->n_context : 0, 1, e)) return false;
-    put_tokens(r, seq2seq ? &start : j->id, u->base);
-    if (seq2seq) put_source(r, j->id, j->s->n_context);
-    put_row(r, r->tokens - 1);
+    if (!make_room(r, u->base + (seq2seq ? j->s->n_context : 0), 1, e) ||
+        !(seq2seq ? ses_batch_builder_start(r->in, r->l->model, NULL, 0, e)
+                  : ses_ints_append(r->ids, j->id, u->base, e)) ||
+        !put_row(r, r->ids->n - 1, e))
+        return false;
     for (size_t i = u->first; i < u->first + u->n; i++)
         if (is_leader(r, i) && !put_target(r, scored_ids(&r->job[i])[0], r->job[i].s, e)) return false;
-    end_sequence(r, k);
-    return true;
+    return end_sequence(r, k, j->id, j->s->n_context, e);
 }
 
 /* Extends slot k by the next tokens of its continuation. */
@@ -341,17 +303,15 @@ static bool add_part(runner *r, unit *u, int32_t k, ses_err *e)
     const job *j = &r->job[u->at];
     int64_t n = j->s->n_scored - 1 - u->fed;
     if (n > r->max_rows) n = r->max_rows;
-    if (!make_room(r, n, 0, n, e)) return false;
+    if (!make_room(r, n, n, e)) return false;
     const int32_t *id = scored_ids(j) + u->fed;
     for (int64_t i = 0; i < n; i++) {
-        put_row(r, r->tokens + i);
-        if (!put_target(r, id[i + 1], j->s, e)) return false;
+        if (!put_row(r, r->ids->n + (size_t)i, e) || !put_target(r, id[i + 1], j->s, e)) return false;
     }
-    put_tokens(r, id, n);
-    end_sequence(r, k);
     u->fed += (int32_t)n;
     u->in_pass = true;
-    return true;
+    return ses_ints_append(r->ids, id, n, e) && end_sequence(r, k, NULL, 0, e) &&
+           (!is_seq2seq(r) || ses_batch_builder_end_target(r->in, e));
 }
 
 /* Continuations of the units in slots 0 .. n - 1, one of each unit at a time. */
@@ -500,6 +460,9 @@ bool ses_likelihood_run_spans(ses_likelihood *l, ses_err *e)
 {
     runner r = { .l = l, .n = l->n_spans - l->first_new };
     if (!r.n) return true;
+    r.in = &l->pass.in;
+    r.ids = is_seq2seq(&r) ? &r.in->target_ids : &r.in->ids;
+    ses_batch_builder_clear(r.in);
     r.max_rows = PASS_LOGITS / l->vocab;
     if (r.max_rows < MIN_ROWS) r.max_rows = MIN_ROWS;
     bool ok = sort_jobs(&r, e) && run_units(&r, e);
@@ -507,8 +470,7 @@ bool ses_likelihood_run_spans(ses_likelihood *l, ses_err *e)
         const ses_scored_span *from = r.job[r.leader[i]].s;
         r.job[i].s->logprob = from->logprob, r.job[i].s->is_greedy = from->is_greedy;
     }
-    ses_free(r.job), ses_free(r.leader), ses_free(r.id), ses_free(r.source_id), ses_free(r.row);
-    ses_free(r.label), ses_free(r.cu), ses_free(r.source_cu), ses_free(r.slot), ses_free(r.target);
+    ses_free(r.job), ses_free(r.leader), ses_free(r.label), ses_free(r.target);
     ses_free(r.logits), ses_free(r.loss);
     return ok;
 }
