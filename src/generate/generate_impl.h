@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "logits_processor.h"
+#include "run/batch_builder.h"
 #include "sesame/generate.h"
 #include "sesame/model.h"
 #include "slot_states.h"
@@ -79,6 +80,8 @@ struct ses_generator {
     ses_slot_states *states;
     int64_t cache_used; /* tokens reserved by prompts in progress */
     ses_tape *tape;
+    ses_batch_builder in;   /* the next pass */
+    ses_ints last;          /* number of last tokens of each of its sequences whose logits are needed */
     ses_encode_ctx *tokens; /* for stop strings; NULL: no prompt in progress has any */
     const ses_tokenizer *tokens_of;
     int64_t tokens_users;

@@ -152,6 +152,8 @@ void ses_generator_free(ses_generator *g)
     ses_cache_free(g->cache);
     ses_slot_states_free(g->states);
     ses_tape_free(g->tape);
+    ses_batch_builder_free(&g->in);
+    ses_ints_free(&g->last);
     ses_free(g->active);
     ses_free(g->free_slot);
     ses_free(g->slot);

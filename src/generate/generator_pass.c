@@ -7,50 +7,14 @@
 
 /* ---- input ---- */
 
-/* Sequences of a pass; one allocation, at cu_seqlens. */
-typedef struct pass {
-    int32_t *cu_seqlens, *id;               /* input of the decoder */
-    int32_t *source_cu_seqlens, *source_id; /* input of the encoder */
-    int32_t *slot, *rows;                   /* [n]: slot, and number of last tokens whose logits are needed */
-    int32_t *row;                           /* [n_rows]: these tokens */
-    int64_t n, tokens, source_tokens, n_rows;
-} pass;
-
-static bool pass_new(pass *x, int64_t seqs, int64_t tokens, int64_t source_tokens, int64_t n_rows, ses_err *e)
+/* A sequence: tokens of the decoder, the input of the encoder. */
+static bool add_sequence(ses_generator *g, int32_t slot, ses_ids id, ses_ids source, int64_t rows, ses_err *e)
 {
-    size_t total = 4 * (size_t)seqs + 2 + (size_t)tokens + (size_t)source_tokens + (size_t)n_rows;
-    *x = (pass){ .cu_seqlens = ses_alloc_array(total, sizeof *x->cu_seqlens, e) };
-    if (!x->cu_seqlens) return false;
-    x->source_cu_seqlens = x->cu_seqlens + seqs + 1;
-    x->slot = x->source_cu_seqlens + seqs + 1;
-    x->rows = x->slot + seqs;
-    x->row = x->rows + seqs;
-    x->id = x->row + n_rows;
-    x->source_id = x->id + tokens;
-    return true;
-}
-
-static void pass_add(pass *x, int32_t slot, const int32_t *id, int64_t n, ses_ids source, int64_t rows)
-{
-    memcpy(x->id + x->tokens, id, (size_t)n * sizeof *id);
-    if (source.n) memcpy(x->source_id + x->source_tokens, source.id, (size_t)source.n * sizeof *source.id);
-    x->slot[x->n] = slot, x->rows[x->n++] = (int32_t)rows;
-    x->cu_seqlens[x->n] = (int32_t)(x->tokens += n);
-    x->source_cu_seqlens[x->n] = (int32_t)(x->source_tokens += source.n);
-    x->n_rows += rows;
-}
-
-static ses_batch pass_batch(const ses_generator *g, const pass *x)
-{
-    ses_batch b = { .seqs = x->n, .slots = x->slot, .cache = g->cache };
-    if (!g->has_encoder) {
-        b.tokens = x->tokens, b.cu_seqlens = x->cu_seqlens, b.ids = x->id;
-        return b;
-    }
-    b.target_cu_seqlens = x->cu_seqlens, b.target_ids = x->id;
-    if (x->source_tokens)
-        b.tokens = x->source_tokens, b.cu_seqlens = x->source_cu_seqlens, b.ids = x->source_id;
-    return b;
+    ses_batch_builder *b = &g->in;
+    ses_ints *ids = g->has_encoder ? &b->target_ids : &b->ids;
+    return ses_ints_append(ids, id.id, id.n, e) && ses_ints_append(&b->ids, source.id, source.n, e) &&
+           ses_batch_builder_end_sequence(b, e) && (!g->has_encoder || ses_batch_builder_end_target(b, e)) &&
+           ses_ints_push(&b->slots, slot, e) && ses_ints_push(&g->last, (int32_t)rows, e);
 }
 
 int64_t ses_prompt_state_unfinished(const ses_prompt_state *p)
@@ -71,15 +35,19 @@ static ses_ids part_source(const ses_generator *g, const ses_pass_part *a)
     return g->has_encoder && a->n ? a->p->source : (ses_ids){ NULL, 0 };
 }
 
-static void add_part(const ses_generator *g, pass *x, const ses_pass_part *a)
+static bool add_part(ses_generator *g, const ses_pass_part *a, ses_err *e)
 {
     const ses_prompt_state *p = a->p;
+    bool ok = true;
     if (a->n) /* the other hypotheses get copies of the first one's slot */
-        pass_add(x, p->hyp[0].slot, p->first.id + p->n_read, a->n, part_source(g, a), count_rows(a));
-    for (int64_t i = 0; !a->n && i < p->n_hyps; i++) {
+        return add_sequence(g, p->hyp[0].slot, (ses_ids){ p->first.id + p->n_read, a->n }, part_source(g, a),
+                            count_rows(a), e);
+    for (int64_t i = 0; ok && i < p->n_hyps; i++) {
         const ses_hypothesis *h = &p->hyp[i];
-        if (!h->done) pass_add(x, h->slot, h->t.id + h->n - 1, 1, (ses_ids){ NULL, 0 }, 1);
+        ok = h->done ||
+             add_sequence(g, h->slot, (ses_ids){ h->t.id + h->n - 1, 1 }, (ses_ids){ NULL, 0 }, 1, e);
     }
+    return ok;
 }
 
 /* ---- the model ---- */
@@ -96,17 +64,20 @@ static bool reserve_logits(ses_generator *g, int64_t rows, ses_err *e)
 }
 
 /* Runs the model; g->logits gets the requested rows. */
-static bool forward(ses_generator *g, pass *x, ses_err *e)
+static bool forward(ses_generator *g, ses_err *e)
 {
     ses_outputs out;
-    ses_batch batch = pass_batch(g, x);
+    ses_batch batch = ses_batch_builder_batch(&g->in);
+    batch.cache = g->cache;
     const ses_batch *b = g->states ? ses_slot_states_begin_pass(g->states, &batch, e) : &batch;
-    if (!b || !reserve_logits(g, x->n_rows, e)) return false;
+    if (!b) return false;
     const int32_t *cu_seqlens = b->target_cu_seqlens ? b->target_cu_seqlens : b->cu_seqlens;
-    int64_t n = 0;
     for (int64_t s = 0; s < b->seqs; s++)
-        for (int32_t i = x->rows[s]; i > 0; i--) x->row[n++] = cu_seqlens[s + 1] - i;
-    ses_output_request request = { .logits = true, .rows = x->row, .n_rows = n };
+        for (int32_t i = g->last.p[s]; i > 0; i--)
+            if (!ses_ints_push(&g->in.rows, cu_seqlens[s + 1] - i, e)) return false;
+    int64_t n = (int64_t)g->in.rows.n;
+    if (!reserve_logits(g, n, e)) return false;
+    ses_output_request request = { .logits = true, .rows = g->in.rows.p, .n_rows = n };
     if (g->states) request.mems = g->states->kind->mems, request.rnn_state = g->states->kind->rnn_state;
     ses_tape_reset(g->tape, NULL);
     g->stats.tokens_read += cu_seqlens[b->seqs] + (b->target_cu_seqlens && b->ids ? b->tokens : 0);
@@ -121,18 +92,11 @@ static bool forward(ses_generator *g, pass *x, ses_err *e)
 
 static bool run_pass(ses_generator *g, const ses_pass_part *part, int64_t n, ses_err *e)
 {
-    int64_t seqs = 0, tokens = 0, source_tokens = 0, rows = 0;
-    pass x;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t part_rows = count_rows(&part[i]);
-        seqs += part[i].n ? 1 : part_rows, tokens += part[i].n ? part[i].n : part_rows, rows += part_rows;
-        source_tokens += part_source(g, &part[i]).n;
-    }
-    if (!pass_new(&x, seqs, tokens, source_tokens, rows, e)) return false;
-    for (int64_t i = 0; i < n; i++) add_part(g, &x, &part[i]);
-    bool ok = forward(g, &x, e);
-    ses_free(x.cu_seqlens);
-    return ok;
+    ses_batch_builder_clear(&g->in);
+    g->last.n = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (!add_part(g, &part[i], e)) return false;
+    return forward(g, e);
 }
 
 /* ---- copies of slots ---- */

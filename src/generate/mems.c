@@ -39,45 +39,30 @@ static const memory *memory_of(const ses_slot_states *k, int32_t slot)
 /* XLNet: predicts positions. */
 static bool uses_placeholder(const ses_slot_states *k) { return k->model->c.xl.permutation_lm; }
 
-/* The tokens of the pass: the one to read again, the new ones, the placeholder. */
+/* The tokens of the pass: the one to read again, the new ones, the placeholder. The placeholder's position is
+ * predicted, and masked for all tokens of its sequence. */
 static bool add_tokens(ses_slot_states *k, const ses_batch *b, ses_err *e)
 {
-    size_t max = (size_t)b->tokens + 2 * (size_t)b->seqs, n = 0;
-    int32_t *cu = ses_arena_array(&k->work, (size_t)b->seqs + 1, sizeof *cu, e);
-    int32_t *id = ses_arena_array(&k->work, max, sizeof *id, e);
-    if (!cu || !id) return false;
+    ses_batch_builder *in = &k->in;
+    ses_batch_builder_clear(in);
     for (int64_t s = 0; s < b->seqs; s++) {
         const memory *t = memory_of(k, b->slots[s]);
-        if (t && t->reread >= 0) id[n++] = t->reread;
-        for (int32_t i = b->cu_seqlens[s]; i < b->cu_seqlens[s + 1]; i++) id[n++] = b->ids[i];
-        if (uses_placeholder(k)) id[n++] = 0;
-        cu[s + 1] = (int32_t)n;
+        size_t from = in->ids.n;
+        if (t && t->reread >= 0 && !ses_ints_push(&in->ids, t->reread, e)) return false;
+        if (!ses_ints_append(&in->ids, b->ids + b->cu_seqlens[s], b->cu_seqlens[s + 1] - b->cu_seqlens[s],
+                             e) ||
+            (uses_placeholder(k) && !ses_ints_push(&in->ids, 0, e)) || !ses_batch_builder_end_sequence(in, e))
+            return false;
+        if (!uses_placeholder(k)) continue;
+        size_t n = in->ids.n - from;
+        uint8_t *mask = ses_batch_builder_add_perm(in, (int64_t)(n * n), e);
+        for (size_t i = 0; mask && i < n; i++) mask[i * n + n - 1] = 1;
+        if (!mask || !ses_ints_push(&in->predict_positions, (int32_t)n - 1, e) ||
+            !ses_batch_builder_end_target(in, e))
+            return false;
     }
-    k->batch =
-        (ses_batch){ .seqs = b->seqs, .tokens = (int64_t)n, .cu_seqlens = cu, .ids = id, .slots = b->slots };
-    return true;
-}
-
-/* Each sequence predicts its last position, which is masked for all its tokens. */
-static bool add_predictions(ses_slot_states *k, ses_err *e)
-{
-    ses_batch *b = &k->batch;
-    size_t pairs = 0, at = 0;
-    for (int64_t s = 0; s < b->seqs; s++) {
-        size_t len = (size_t)(b->cu_seqlens[s + 1] - b->cu_seqlens[s]);
-        pairs += len * len;
-    }
-    int32_t *cu = ses_arena_array(&k->work, (size_t)b->seqs + 1, sizeof *cu, e);
-    int32_t *position = ses_arena_array(&k->work, (size_t)b->seqs, sizeof *position, e);
-    uint8_t *mask = ses_arena_array(&k->work, pairs, 1, e);
-    if (!cu || !position || !mask) return false;
-    for (int64_t s = 0; s < b->seqs; s++) {
-        int32_t len = b->cu_seqlens[s + 1] - b->cu_seqlens[s];
-        cu[s + 1] = (int32_t)s + 1;
-        position[s] = len - 1;
-        for (int32_t i = 0; i < len; i++, at += (size_t)len) mask[at + (size_t)len - 1] = 1;
-    }
-    b->target_cu_seqlens = cu, b->predict_positions = position, b->perm_mask = mask;
+    k->batch = ses_batch_builder_batch(in);
+    k->batch.slots = b->slots;
     return true;
 }
 
@@ -108,7 +93,7 @@ static bool add_memories(ses_slot_states *k, ses_err *e)
 
 static bool begin_pass(ses_slot_states *k, const ses_batch *b, ses_err *e)
 {
-    return add_tokens(k, b, e) && (!uses_placeholder(k) || add_predictions(k, e)) && add_memories(k, e);
+    return add_tokens(k, b, e) && add_memories(k, e);
 }
 
 /* Rows of a sequence in the mems outputs: see ses_xl_output_mems. */

@@ -72,6 +72,7 @@ void ses_slot_states_free(ses_slot_states *s)
     for (int64_t i = 0; s->state && i < s->slots; i++) ses_slot_states_clear(s, i);
     ses_free(s->state);
     ses_arena_free(&s->work);
+    ses_batch_builder_free(&s->in);
     ses_free(s);
 }
 

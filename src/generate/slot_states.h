@@ -7,7 +7,7 @@
 #define SES_GENERATE_SLOT_STATES_H
 
 #include "base/arena.h"
-#include "sesame/model.h"
+#include "run/batch_builder.h"
 
 struct ses_config;
 
@@ -35,7 +35,8 @@ struct ses_slot_states {
     int64_t slots;
     ses_slot_state **state; /* [slots]; NULL: empty */
     ses_arena work;         /* memory of the current pass */
-    ses_batch batch;        /* the current pass */
+    ses_batch_builder in;
+    ses_batch batch; /* the current pass */
 };
 
 #define SES_SLOT_KIND(name) extern const ses_slot_kind ses_slot_kind_##name;
