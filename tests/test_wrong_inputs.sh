@@ -199,6 +199,23 @@ sed '2s/;/; ;/' "$tmp/semicolon.csv" >"$tmp/doubt.csv" # fields of another numbe
 ok "finetune, in doubt" exits 3 "$sesame" finetune --method nb --task classify --train "$tmp/doubt.csv" -o "$tmp/nb1"
 ok "names the character" err_has "available: sentence;label .*are the fields separated otherwise? Set --delimiter ';', or name the file"
 
+# ---- tables that are read line by line ----
+
+line='train.tsv: a table, but each line is read as a text, with all columns and the header; --column NAME reads one column'
+for command in "text-classification -m tests/pipelines/bert-label -f" "embed -m $m -f" "index -m $m --rebuild -o $tmp/ix" "search -m $m -o $tmp/ix2 film -f"; do
+    # shellcheck disable=SC2086
+    ok "$command" exits 0 "$sesame" $command "$tmp/train.tsv"
+    ok "tells" err_has "$line"
+    # shellcheck disable=SC2086
+    ok "its texts" exits 0 "$sesame" $command "$tmp/texts.txt"
+    ok "no notice" sh -c "! grep 'a table' '$tmp/err'"
+done
+ok "a column" exits 0 "$sesame" embed -m $m --column sentence "$tmp/train.tsv"
+ok "no notice" sh -c "! grep 'a table' '$tmp/err'"
+printf 'Who rings?\tThe keeper rings.\n' >"$tmp/qa.tsv"
+ok "two texts of a line" exits 0 "$sesame" question-answering -m tests/pipelines/bert-qa -f "$tmp/qa.tsv"
+ok "no notice" sh -c "! grep 'a table' '$tmp/err'"
+
 # ---- one text where two are compared ----
 
 predict() { "$sesame" predict sesame-embed "$@"; }
@@ -212,6 +229,18 @@ done
 ok "its evaluation" exits 3 "$sesame" eval sesame-embed "$tmp/scored.tsv" --task embed
 ok "asks for the second" err_has "scored.tsv: a similarity is that of two texts.*--pair"
 ok "a second column by its number" exits 0 predict --pair 2 "$tmp/scored.tsv"
+ok "the same column twice" exits 3 predict --text 1 --pair 1 --no-header "$tmp/scored.tsv"
+ok "is refused" err_has 'column 1 is both texts of a row: name another one with --pair'
+two='the model compares two texts, but'
+ok "inference of one text" exits 0 "$sesame" text-classification -m sesame-nli "It rains."
+ok "tells" err_has "$two a text was given alone"
+ok "of two" exits 0 "$sesame" text-classification -m sesame-nli --text-pair "The street is wet." "It rains."
+ok "no notice" sh -c "! grep '$two' '$tmp/err'"
+ok "predicted of one column" exits 0 "$sesame" predict sesame-nli "$tmp/single.tsv"
+ok "tells" err_has "single.tsv: $two one column is read: name the column of the second texts with --pair"
+printf 'premise\thypothesis\na\tb\n' >"$tmp/nli.tsv"
+ok "of two columns" exits 0 "$sesame" predict sesame-nli "$tmp/nli.tsv"
+ok "no notice" sh -c "! grep '$two' '$tmp/err'"
 
 printf 'sentence1\tsentence2\na\t\n\tb\nc\t\nd\te\n' >"$tmp/empty.tsv"
 ok "empty texts of both columns" exits 0 predict "$tmp/empty.tsv"
@@ -245,6 +274,14 @@ ok "too" err_has "swapped.tsv: $swapped"
 sed '2,$s/.*\t/\t/' "$tmp/train.tsv" >"$tmp/blank.tsv"
 ok "vectors supervised of empty texts" exits 3 fasttext "$tmp/blank.tsv"
 ok "is refused" err_has 'the texts of all 40 examples are empty'
+awk 'NF { print $2, $1; next } { print }' "$tmp/tags" >"$tmp/swapped.tags"
+# shellcheck disable=SC2086
+ok "tags before words" exits 3 "$sesame" finetune $small --task tag --train "$tmp/swapped.tags" --steps 1 -o "$tmp/f2"
+ok "are refused" err_has '2 different words have 4 different tags: are the columns swapped (--token-column, --tag-column)?'
+ok "labels as texts" exits 0 "$sesame" predict "$tmp/model" --text label "$tmp/train.tsv"
+ok "tells" err_has 'train.tsv: all 40 texts of column label are labels of the model: name the column of the texts with --text'
+ok "texts" exits 0 "$sesame" predict "$tmp/model" "$tmp/train.tsv"
+ok "no notice" sh -c "! grep 'labels of the model' '$tmp/err'"
 sed 's/pos$/NaN/' "$tmp/train.tsv" >"$tmp/nan.tsv"
 for command in "finetune --method nb --task classify -o $tmp/nb1 --overwrite --train" "curve --task classify --methods nb --sizes all --seeds 1 -o $tmp/c2 --eval $tmp/nan.tsv --train" \
     "ladder classify --only nb" "data --task classify" "vectors supervised --text-column sentence --epoch 1 --dim 4 --overwrite -o $tmp/ft"; do

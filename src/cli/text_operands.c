@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "io/input_stream.h"
+#include "io/table_text.h"
 #include "io/text_decoder.h"
 #include "line_limit.h"
 
@@ -23,6 +24,17 @@ void ses_hint_file_operand(const ses_call *c, const char *advice)
         fprintf(stderr, ": a file of this name exists, but arguments are texts; %s\n", advice);
         return;
     }
+}
+
+void ses_hint_table_lines(const ses_call *c, const char *path)
+{
+    if (c->quiet || !ses_is_table_file(path)) return;
+    fputs("sesame: ", stderr);
+    ses_put_escaped(stderr, path);
+    fputs(": a table, but each line is read as a text, with all columns and the header; --column NAME reads "
+          "one "
+          "column\n",
+          stderr);
 }
 
 bool ses_operands_require_files(const ses_call *c, int first, const char *advice, ses_err *e)

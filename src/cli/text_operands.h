@@ -14,6 +14,9 @@ bool ses_operand_is_stdin(const char *operand);
  * how to read the file. Nothing with --quiet. */
 void ses_hint_file_operand(const ses_call *c, const char *advice);
 
+/* Prints a hint for a table whose lines are read as texts. Nothing with --quiet. */
+void ses_hint_table_lines(const ses_call *c, const char *path);
+
 /* Fails if an operand, expected to be a file, does not exist. first: number of operands before the files.
  * advice: how to pass text. */
 bool ses_operands_require_files(const ses_call *c, int first, const char *advice, ses_err *e);

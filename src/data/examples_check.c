@@ -38,9 +38,29 @@ static bool labels_are_numbers(const ses_examples *d)
     return point;
 }
 
+/* Tags that differ more than the words: the columns are swapped. */
+static bool check_tags(const ses_examples *d, ses_err *e)
+{
+    ses_row_set s = { 0 };
+    bool ok = true;
+    if (d->n_labels < LEAST_LABELS) return true;
+    for (size_t i = 0; ok && i < d->n; i++)
+        for (size_t k = 0; ok && k < d->item[i].n_parts; k++)
+            ok = ses_row_set_add(&s, &d->item[i].parts[k], 1, e);
+    size_t words = ok ? ses_row_set_distinct(&s) : 0;
+    ses_row_set_free(&s);
+    if (ok && d->n_labels > words)
+        ok = ses_fail(e, SES_EARG,
+                      "%zu different words have %zu different tags: are the columns swapped (--token-column, "
+                      "--tag-column)?",
+                      words, d->n_labels);
+    return ok;
+}
+
 /* Columns that another task or another order of columns would read. */
 static bool check_columns(const ses_examples *d, ses_err *e)
 {
+    if (d->kind == SES_DATA_TAG) return check_tags(d, e);
     if (d->kind != SES_DATA_CLASSIFY) return true;
     if (labels_are_texts(d))
         return ses_fail(e, SES_EARG, "the label of every example is its text: name another column of labels");

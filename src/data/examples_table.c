@@ -30,6 +30,9 @@ static bool make_roles(roles *r, const ses_data_spec *s, ses_err *e)
     const char *name;
     size_t n;
     if (!s->text_a) return ses_fail(e, SES_EARG, "no text column specified");
+    if (s->text_b && !strcmp(s->text_a, s->text_b))
+        return ses_fail(e, SES_EARG, "column %s is both texts of a row: name another one with --pair",
+                        s->text_a);
     if (!add_role(r, s->text_a, strlen(s->text_a), e)) return false;
     bool target = s->kind == SES_DATA_SEQ2SEQ; /* text_b is the target */
     if (s->text_b && !(target && s->no_labels)) {

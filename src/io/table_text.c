@@ -126,16 +126,20 @@ char ses_json_start(const char *path)
     return c == '{' || (c == '[' && next_sign(&s) == '{') ? c : 0;
 }
 
-bool ses_refuse_table(const char *path, const char *remedy, ses_err *e)
+bool ses_is_table_file(const char *path)
 {
     struct stat s;
-    if (!ses_is_table_name(path) || stat(path, &s) || !S_ISREG(s.st_mode)) return true;
-    bool json = ses_is_json_lines_name(path);
-    char start = json ? ses_json_start(path) : 0;
-    if (json ? !start : !is_table(path)) return true;
+    if (!ses_is_table_name(path) || stat(path, &s) || !S_ISREG(s.st_mode)) return false;
+    return ses_is_json_lines_name(path) ? ses_json_start(path) : is_table(path);
+}
+
+bool ses_refuse_table(const char *path, const char *remedy, ses_err *e)
+{
+    if (!ses_is_table_file(path)) return true;
+    bool json = ses_is_json_lines_name(path), array = json && ses_json_start(path) == '[';
     return ses_fail(e, SES_EFORMAT, "%s, not plain text: %s would be words of the text; %s",
-                    start == '[' ? "an array in JSON (JSON lines have an object on each line)"
-                    : json       ? "JSON lines"
-                                 : "a table",
+                    array  ? "an array in JSON (JSON lines have an object on each line)"
+                    : json ? "JSON lines"
+                           : "a table",
                     json ? "its keys" : "its header and labels", remedy);
 }

@@ -13,9 +13,12 @@ bool ses_is_json_lines_name(const char *path);
 /* How a file begins: '{': an object; '[': an array of objects; 0: otherwise, or it cannot be read. */
 char ses_json_start(const char *path);
 
-/* For readers of plain text: fails if a regular file has the name of a table, and its first two lines have
- * fields, or it begins as JSON. The message does not name the file. remedy: what to do instead. A file that
- * cannot be read is left to the reader. */
+/* Whether a regular file has the name of a table, and its first two lines have fields, or it begins as JSON.
+ * A file that cannot be read has not. */
+bool ses_is_table_file(const char *path);
+
+/* For readers of plain text: fails for such a file. The message does not name the file. remedy: what to do
+ * instead. */
 #define SES_TEXTS_ALONE "give a file with the texts alone, one per line, or pass them by standard input (-)"
 bool ses_refuse_table(const char *path, const char *remedy, ses_err *e);
 

@@ -14,6 +14,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 ses_predictor_options ses_predictor_defaults(void)
 {
@@ -212,8 +213,22 @@ static bool open_model(ses_predictor *p, const ses_examples *rows, ses_err *e)
 
 /* ---- examples ---- */
 
+/* Whether a label of the model begins with "entail": it compares a premise and a hypothesis. */
+static bool infers(const ses_predictor *p)
+{
+    static const char begin[] = "entail";
+    for (size_t i = 0; p->has_label_names && i < ses_examples_label_count(p->labels); i++)
+        if (!strncasecmp(ses_examples_label_name(p->labels, i), begin, sizeof begin - 1)) return true;
+    return false;
+}
+
 bool ses_predictor_check_pair(const ses_predictor *p, const ses_data_spec *s, const char *path, ses_err *e)
 {
+    if (s->kind == SES_DATA_CLASSIFY && s->format == SES_DATA_TABLE && !s->text_b && infers(p))
+        ses_training_notify(p->o.on_event, p->o.ctx,
+                            "%s: the model compares two texts, but one column is read: name the "
+                            "column of the second texts with --pair",
+                            path);
     return p->task->head || s->kind != SES_DATA_REGRESS || s->format != SES_DATA_TABLE || s->text_b ||
            ses_fail(e, SES_EARG,
                     "%s: a similarity is that of two texts, and no column is named sentence2, hypothesis or "

@@ -206,12 +206,18 @@ static bool feed_json(ses_pipeline_job *j, const char *line, size_t n, ses_err *
     return ok;
 }
 
-/* Feeds a line of text. A task with several texts per item expects them separated by tabs. */
-static bool feed_line(ses_pipeline_job *j, const char *line, size_t n, ses_err *e)
+/* Whether a line has several texts, separated by tabs. */
+static bool splits_lines(const ses_pipeline_job *j)
 {
     const ses_item_schema *parts = &j->call->command->task->item_schema;
-    bool several =
-        (parts->requires_pair && !has_pair_option(j)) || (parts->requires_list && !parts->list_replaces_text);
+    return (parts->requires_pair && !has_pair_option(j)) ||
+           (parts->requires_list && !parts->list_replaces_text);
+}
+
+/* Feeds a line of text. */
+static bool feed_line(ses_pipeline_job *j, const char *line, size_t n, ses_err *e)
+{
+    bool several = splits_lines(j);
     size_t words = 1;
     ses_string text = { line, n };
     for (size_t i = 0; several && i < n; i++) words += line[i] == '\t';
@@ -410,5 +416,7 @@ bool ses_pipeline_job_feed(ses_pipeline_job *j, ses_err *e)
     if (c->n_operands && !j->a->jsonl && !j->a->column)
         ses_hint_file_operand(c, takes_lines(j, 0) ? "-f FILE reads the texts in it, one per line"
                                                    : "- <FILE reads the text in it");
+    for (size_t i = 0; !j->a->jsonl && !j->a->column && !splits_lines(j) && i < n; i++)
+        ses_hint_table_lines(c, file[i]);
     return n ? run_files(j, file, n, e) : run_arguments(j, e);
 }

@@ -26,6 +26,7 @@ typedef struct ses_pipeline_job {
     int64_t n_truncated;
     int64_t failed;        /* items with an error */
     int64_t empty;         /* items with an empty text */
+    int64_t single;        /* items without a second text */
     char first_empty[300]; /* where the first one is */
 
     /* Items have the numbers of lines read, and the lines before them are counted when a number is shown.

@@ -37,6 +37,7 @@ static void notify_truncated(ses_pipeline_job *j, const ses_result *r)
 static void count_empty(ses_pipeline_job *j, const ses_item *item)
 {
     ses_string text = item->text.p ? item->text : (ses_string){ "", 0 };
+    j->single += !item->pair.p;
     if (!item->text.p || ses_trim(text).n) return;
     if (!j->empty++) ses_pipeline_job_locate(j->first_empty, sizeof j->first_empty, j, item->number);
 }
@@ -54,6 +55,29 @@ static void notify_empty(const ses_pipeline_job *j)
             ses_grouped_text(b, all), j->empty == 1 ? "is" : "are");
     ses_put_escaped(stderr, j->first_empty);
     fputs(": their results come from special tokens only\n", stderr);
+}
+
+/* The value of the task's option --text-pair; NULL: not given. */
+static const char *pair_option(const ses_call *c)
+{
+    const ses_task *t = c->command->task;
+    const ses_opt *o;
+    for (ses_opt_iter it = ses_opt_begin(t->opt, t->n_opt); (o = ses_opt_next(&it));)
+        if (!strcmp(o->name, "text-pair"))
+            return *(const char *const *)(const void *)((const char *)c->task_args + o->offset);
+    return NULL;
+}
+
+/* A classifier of natural language inference compares two texts. */
+static void notify_single(const ses_pipeline_job *j)
+{
+    bool classifies = j->call->command->task == &ses_task_text_classification;
+    if (!j->single || j->call->quiet || !classifies || pair_option(j->call) ||
+        !ses_task_suits(&ses_task_zero_shot, ses_pipeline_model(j->p)))
+        return;
+    fputs("sesame: the model compares two texts, but a text was given alone; JSON lines with "
+          "\"text\" and \"text_pair\" have both\n",
+          stderr);
 }
 
 static bool put_row(ses_pipeline_job *j, const ses_result *r, ses_err *e)
@@ -436,7 +460,7 @@ static bool open_and_run(ses_pipeline_job *j, ses_err *e)
     bool ok = j->p && run(j, e);
     if (j->p) notify_context_limited(j);
     if (j->p) notify_shortened(j);
-    if (j->p) notify_empty(j);
+    if (j->p) notify_empty(j), notify_single(j);
     ok = ok && ses_rows_end(&j->rows, e) && end_array(j, e) && commit_output(j, e);
     ses_pipeline_free(j->p);
     ses_device_free(dev);

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/strmap.h"
 #include "cli/input_size.h"
+#include "cli/text_operands.h"
 #include "cli/ui/show_values.h"
 #include "hub/hub_name.h"
 #include "io/records_range.h"
@@ -359,6 +360,7 @@ bool ses_text_index_open(ses_text_index *t, const ses_call *c, const ses_text_in
             return false;
     }
     if (current) return true;
+    if (!a->column && !a->jsonl) ses_hint_table_lines(c, file);
     build_job j = { .call = c, .a = a, .t = t, .file = file };
     if (!build(&j, &source, e)) return false;
     ses_vector_index_free(t->index);

@@ -22,6 +22,7 @@ typedef struct row_stream {
     ses_table_reader *table;
     ses_finetune_set all; /* counts for the notices */
     int64_t empty[2];     /* rows with an empty text, second text */
+    int64_t labels;       /* rows whose text is a label of the model */
     ses_err broken;       /* why reading ended */
     bool end;
 } row_stream;
@@ -59,6 +60,14 @@ static ses_examples *read_group(row_stream *r, ses_err *e)
     return NULL;
 }
 
+static bool is_label(const ses_predictor *p, ses_string text)
+{
+    ses_string x = ses_trim(text);
+    for (size_t i = 0; p->has_label_names && i < ses_examples_label_count(p->labels); i++)
+        if (ses_equal(x.p, x.n, ses_examples_label_name(p->labels, i))) return true;
+    return false;
+}
+
 static bool run_group(row_stream *r, ses_examples *d, ses_err *e)
 {
     r->p->is_partial = !r->end;
@@ -69,6 +78,8 @@ static bool run_group(row_stream *r, ses_examples *d, ses_err *e)
     r->all.n_lost_words += out->set.n_lost_words;
     r->all.n_shortened_words += out->set.n_shortened_words;
     r->p->rows_before += (int64_t)out->set.n_rows;
+    for (size_t i = 0; i < ses_examples_count(d); i++)
+        r->labels += is_label(r->p, ses_examples_at(d, i)->text_a);
     const ses_data_gap *g;
     for (size_t i = 0; (g = ses_examples_gap(d, i)); i++)
         r->empty[strcmp(g->what, "empty text") != 0] += (int64_t)g->rows; /* a row with an error ends them */
@@ -88,6 +99,17 @@ static void tell_empty(const row_stream *r)
                                 ses_grouped_text(all, (int64_t)r->all.n_rows), column[k] ? column[k] : "?");
 }
 
+static void tell_labels(const row_stream *r)
+{
+    char all[SES_NUMBER_TEXT];
+    if (r->labels < 2 || r->labels != (int64_t)r->all.n_rows) return;
+    ses_training_notify(
+        r->p->o.on_event, r->p->o.ctx,
+        "%s: all %s texts of column %s are labels of the model: name the column of the texts with "
+        "--text",
+        r->path, ses_grouped_text(all, r->labels), r->spec.text_a);
+}
+
 /* Predicts the rows of a table. A row that cannot be read ends it, after the rows before. */
 static bool run_groups(row_stream *r, ses_err *e)
 {
@@ -103,6 +125,7 @@ static bool run_groups(row_stream *r, ses_err *e)
     p->rows_before = 0;
     p->is_partial = false;
     if (ok && several) tell_empty(r);
+    if (ok) tell_labels(r);
     if (ok && several) ses_finetune_report_set(p->tuner, &r->all, r->path, p->o.on_event, p->o.ctx);
     if (r->broken.code) ses_fail(e, r->broken.code, "%s", r->broken.msg);
     return ok && !e->code;
