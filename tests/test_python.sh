@@ -19,6 +19,7 @@ mkdir -p "$tmp/sesame/bin"
 cp python/sesame/*.py* python/sesame/py.typed "$tmp/sesame/"
 cp "$build/_sesame.abi3.so" "$tmp/sesame/"
 ln -s "$build/sesame" "$tmp/sesame/bin/sesame"
+"$python" python/backend/option_types.py "$build/sesame" "$tmp/sesame/_options.pyi" || exit 1
 if grep -qs '^SESAME_SANITIZE:.*=.*address' "$build/CMakeCache.txt"; then # Python itself frees little at its end
     LD_PRELOAD=$(cc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0:${ASAN_OPTIONS-} PYTHONMALLOC=malloc
     export LD_PRELOAD ASAN_OPTIONS PYTHONMALLOC

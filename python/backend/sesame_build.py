@@ -21,6 +21,9 @@ import time
 import zipfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import option_types  # noqa: E402
+
 HERE = Path(__file__).resolve().parent.parent  # python/
 ROOT = HERE.parent
 MINIMUM = (3, 11)
@@ -193,6 +196,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     _check_python()
     build = _compile()
     files = {path: _stripped(build / name) for path, name in _PROGRAMS.items()}
+    files["sesame/_options.pyi"] = option_types.text_of(str(build / "sesame")).encode()
     return _write_wheel(wheel_directory, {**_package_files(), **files, **_shared_files()})
 
 
@@ -205,6 +209,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
         target.parent.mkdir(exist_ok=True)
         target.unlink(missing_ok=True)
         target.symlink_to(build / name)
+    (HERE / "sesame/_options.pyi").write_text(option_types.text_of(str(build / "sesame")))
     return _write_wheel(wheel_directory, {"sesame.pth": f"{HERE}\n".encode()})
 
 

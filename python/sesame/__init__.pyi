@@ -1,13 +1,48 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from subprocess import Popen
-from typing import Any, Literal, TypedDict, overload
+from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
+
+import numpy
+import torch
+from numpy.typing import NDArray
+
+from ._options import (
+    FinetuneOptions,
+    IndexOptions,
+    PretrainOptions,
+    SearchOptions,
+    ServeOptions,
+    VectorsTrainOptions,
+)
+from .types import (
+    Answer,
+    Choice,
+    Classification,
+    Document,
+    Found,
+    Generated,
+    Index,
+    Mask,
+    ModelInfo,
+    Neighbor,
+    Preferred,
+    Ranked,
+    Summary,
+    Token,
+    TrainingEvent,
+    Translation,
+    VectorsInfo,
+    ZeroShot,
+)
 
 __version__: str
 
 _Path = str | PathLike[str]
 _Device = str | int | Device | None
-_Event = dict[str, Any]
+_T = TypeVar("_T")
+_One = TypeVar("_One", covariant=True)
+_Each = TypeVar("_Each", covariant=True)
 
 # ---- errors ----
 
@@ -34,13 +69,13 @@ class Array:
     def size(self) -> int: ...
     @property
     def nbytes(self) -> int: ...
-    def tolist(self) -> Any: ...
-    def numpy(self) -> Any: ...
+    def tolist(self) -> list[Any]: ...
+    def numpy(self) -> NDArray[Any]: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __getitem__(self, key: Any) -> Any: ...
     def __buffer__(self, flags: int) -> memoryview: ...
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]: ...
     def __dlpack__(
         self,
         *,
@@ -88,15 +123,152 @@ class Pipeline:
     @property
     def labels(self) -> list[str | None]: ...
 
+# The pipelines of the tasks: __call__ states the result of a text and of several. _One: the result of one text, _Each: that
+# of each of several. A list of one text gives fill-mask and question-answering what one text gives, as in transformers 4.
+
+class _Task(Pipeline, Generic[_One, _Each]):
+    @overload  # type: ignore[override]
+    def __call__(self, inputs: str | Mapping[str, Any], **arguments: Any) -> _One: ...
+    @overload
+    def __call__(self, inputs: Iterator[Any], **arguments: Any) -> Iterator[_Each]: ...
+    @overload
+    def __call__(self, inputs: Iterable[Any], **arguments: Any) -> list[_Each]: ...
+
+class _TextClassification(Pipeline):
+    @overload  # type: ignore[override]
+    def __call__(self, inputs: str, *, top_k: int | None = 1, **arguments: Any) -> list[Classification]: ...
+    @overload
+    def __call__(self, inputs: Mapping[str, str], *, top_k: int | None, **arguments: Any) -> list[Classification]: ...
+    @overload
+    def __call__(self, inputs: Mapping[str, str], **arguments: Any) -> Classification: ...
+    @overload
+    def __call__(self, inputs: Iterator[Any], *, top_k: int | None, **arguments: Any) -> Iterator[list[Classification]]: ...
+    @overload
+    def __call__(self, inputs: Iterator[Any], **arguments: Any) -> Iterator[Classification]: ...
+    @overload
+    def __call__(self, inputs: Iterable[Any], *, top_k: int | None, **arguments: Any) -> list[list[Classification]]: ...
+    @overload
+    def __call__(self, inputs: Iterable[Any], **arguments: Any) -> list[Classification]: ...
+
+class _QuestionAnswering(Pipeline):
+    @overload  # type: ignore[override]
+    def __call__(self, question: str, context: str, /, **arguments: Any) -> Answer: ...
+    @overload
+    def __call__(self, *, question: str, context: str, **arguments: Any) -> Answer: ...
+    @overload
+    def __call__(self, inputs: Mapping[str, str], /, **arguments: Any) -> Answer: ...
+    @overload
+    def __call__(self, *, question: Sequence[str], context: str | Sequence[str], **arguments: Any) -> list[Answer]: ...
+    @overload
+    def __call__(self, inputs: Iterable[Mapping[str, str]], /, **arguments: Any) -> list[Answer]: ...
+
+class _ZeroShot(Pipeline):
+    @overload  # type: ignore[override]
+    def __call__(
+        self, sequences: str | Mapping[str, Any], candidate_labels: str | Sequence[str] | None = None, **arguments: Any
+    ) -> ZeroShot: ...
+    @overload
+    def __call__(
+        self, sequences: Iterable[Any], candidate_labels: str | Sequence[str] | None = None, **arguments: Any
+    ) -> list[ZeroShot]: ...
+
+class _Embed(Pipeline):
+    def __call__(self, inputs: str | Mapping[str, str] | Sequence[str], **arguments: Any) -> Array: ...  # type: ignore[override]
+
+@overload
 def pipeline(
-    task: str,
-    model: _Path | None = None,
-    *,
-    device: _Device = None,
-    dtype: Any = None,
-    torch_dtype: Any = None,
-    threads: int | None = None,
-    **arguments: Any,
+    task: Literal["text-classification", "sentiment-analysis"], model: _Path | None = None, *, top_k: int | None, device: _Device = None, dtype: Any = None,
+    torch_dtype: Any = None, threads: int | None = None, **arguments: Any,
+) -> _Task[list[Classification], list[Classification]]: ...
+@overload
+def pipeline(
+    task: Literal["text-classification", "sentiment-analysis"], model: _Path | None = None, *, device: _Device = None, dtype: Any = None,
+    torch_dtype: Any = None, threads: int | None = None, **arguments: Any,
+) -> _TextClassification: ...
+@overload
+def pipeline(
+    task: Literal["fill-mask"], model: _Path | None = None, *, device: _Device = None, dtype: Any = None,
+    torch_dtype: Any = None, threads: int | None = None, **arguments: Any,
+) -> _Task[list[Mask], list[Mask]]: ...
+@overload
+def pipeline(
+    task: Literal["token-classification", "ner"], model: _Path | None = None, *, device: _Device = None, dtype: Any = None,
+    torch_dtype: Any = None, threads: int | None = None, **arguments: Any,
+) -> _Task[list[Token], list[Token]]: ...
+@overload
+def pipeline(
+    task: Literal["question-answering"], model: _Path | None = None, *, device: _Device = None, dtype: Any = None,
+    torch_dtype: Any = None, threads: int | None = None, **arguments: Any,
+) -> _QuestionAnswering: ...
+@overload
+def pipeline(
+    task: Literal["zero-shot-classification"], model: _Path | None = None, *, device: _Device = None, dtype: Any = None,
+    torch_dtype: Any = None, threads: int | None = None, **arguments: Any,
+) -> _ZeroShot: ...
+@overload
+def pipeline(
+    task: Literal["text-generation"], model: _Path | None = None, *, device: _Device = None, dtype: Any = None,
+    torch_dtype: Any = None, threads: int | None = None, **arguments: Any,
+) -> _Task[list[Generated], list[Generated]]: ...
+@overload
+def pipeline(
+    task: Literal["text2text-generation"], model: _Path | None = None, *, device: _Device = None, dtype: Any = None,
+    torch_dtype: Any = None, threads: int | None = None, **arguments: Any,
+) -> _Task[list[Generated], Generated]: ...
+@overload
+def pipeline(
+    task: Literal["summarization"], model: _Path | None = None, *, device: _Device = None, dtype: Any = None,
+    torch_dtype: Any = None, threads: int | None = None, **arguments: Any,
+) -> _Task[list[Summary], Summary]: ...
+@overload
+def pipeline(
+    task: Literal["translation"], model: _Path | None = None, *, device: _Device = None, dtype: Any = None,
+    torch_dtype: Any = None, threads: int | None = None, **arguments: Any,
+) -> _Task[list[Translation], Translation]: ...
+@overload
+def pipeline(
+    task: Literal["multiple-choice"], model: _Path | None = None, *, device: _Device = None, dtype: Any = None,
+    torch_dtype: Any = None, threads: int | None = None, **arguments: Any,
+) -> _Task[list[Choice], list[Choice]]: ...
+@overload
+def pipeline(
+    task: Literal["next-sentence"], model: _Path | None = None, *, device: _Device = None, dtype: Any = None,
+    torch_dtype: Any = None, threads: int | None = None, **arguments: Any,
+) -> _Task[list[Classification], list[Classification]]: ...
+@overload
+def pipeline(
+    task: Literal["prefer"], model: _Path | None = None, *, device: _Device = None, dtype: Any = None,
+    torch_dtype: Any = None, threads: int | None = None, **arguments: Any,
+) -> _Task[list[Preferred], list[Preferred]]: ...
+@overload
+def pipeline(
+    task: Literal["rerank"], model: _Path | None = None, *, device: _Device = None, dtype: Any = None,
+    torch_dtype: Any = None, threads: int | None = None, **arguments: Any,
+) -> _Task[list[Ranked], list[Ranked]]: ...
+@overload
+def pipeline(
+    task: Literal["similarity"], model: _Path | None = None, *, device: _Device = None, dtype: Any = None,
+    torch_dtype: Any = None, threads: int | None = None, **arguments: Any,
+) -> _Task[list[float], list[float]]: ...
+@overload
+def pipeline(
+    task: Literal["feature-extraction"], model: _Path | None = None, *, device: _Device = None, dtype: Any = None,
+    torch_dtype: Any = None, threads: int | None = None, **arguments: Any,
+) -> _Task[list[list[list[float]]], list[list[list[float]]]]: ...
+@overload
+def pipeline(
+    task: Literal["embed"], model: _Path | None = None, *, device: _Device = None, dtype: Any = None,
+    torch_dtype: Any = None, threads: int | None = None, **arguments: Any,
+) -> _Embed: ...
+@overload
+def pipeline(
+    task: Literal["features"], model: _Path | None = None, *, device: _Device = None, dtype: Any = None,
+    torch_dtype: Any = None, threads: int | None = None, **arguments: Any,
+) -> _Task[Array, Array]: ...
+@overload
+def pipeline(
+    task: str, model: _Path | None = None, *, device: _Device = None, dtype: Any = None, torch_dtype: Any = None,
+    threads: int | None = None, **arguments: Any,
 ) -> Pipeline: ...
 
 # ---- tokenizers ----
@@ -135,6 +307,29 @@ class Encoding:
     def word_to_chars(self, word: int, sequence: int = 0, /) -> tuple[int, int] | None: ...
     def __len__(self) -> int: ...
 
+class _CallOptions(TypedDict, total=False):
+    add_special_tokens: bool
+    padding: bool | str
+    truncation: bool | str
+    max_length: int | None
+    stride: int
+    is_split_into_words: bool
+    pad_to_multiple_of: int | None
+    return_token_type_ids: bool | None
+    return_attention_mask: bool | None
+    return_overflowing_tokens: bool
+    return_special_tokens_mask: bool
+    return_offsets_mapping: bool
+    return_length: bool
+
+class _Ids(dict[str, Any], Generic[_T]):
+    """What a tokenizer returns; with overflowing tokens a text has a list for each part, as several texts have."""
+
+    input_ids: _T
+    token_type_ids: _T
+    attention_mask: _T
+    special_tokens_mask: _T
+
 class Tokenizer:
     def __init__(self, path: _Path | None = None, *, json: str | None = None, lower: bool = False) -> None: ...
     @classmethod
@@ -170,30 +365,24 @@ class Tokenizer:
     def decode_batch(self, sequences: Iterable[Any], skip_special_tokens: bool = True) -> list[str]: ...
     def batch_decode(self, sequences: Iterable[Any], skip_special_tokens: bool = True) -> list[str]: ...
     def tokenize(self, text: str, pair: str | None = None, add_special_tokens: bool = False) -> list[str]: ...
-    def __call__(
-        self,
-        text: Any,
-        text_pair: Any = None,
-        *,
-        add_special_tokens: bool = True,
-        padding: bool | str = False,
-        truncation: bool | str = False,
-        max_length: int | None = None,
-        stride: int = 0,
-        is_split_into_words: bool = False,
-        pad_to_multiple_of: int | None = None,
-        return_token_type_ids: bool | None = None,
-        return_attention_mask: bool | None = None,
-        return_overflowing_tokens: bool = False,
-        return_special_tokens_mask: bool = False,
-        return_offsets_mapping: bool = False,
-        return_length: bool = False,
-        return_tensors: Literal["np", "pt"] | None = None,
-    ) -> ModelOutput: ...
+    @overload
+    def __call__(self, text: Any, text_pair: Any = None, *, return_tensors: Literal["np"], **options: Unpack[_CallOptions]) -> _Ids[NDArray[numpy.int64]]: ...
+    @overload
+    def __call__(self, text: Any, text_pair: Any = None, *, return_tensors: Literal["pt"], **options: Unpack[_CallOptions]) -> _Ids[torch.Tensor]: ...
+    @overload
+    def __call__(self, text: str, text_pair: str | None = None, *, return_tensors: None = None, **options: Unpack[_CallOptions]) -> _Ids[list[int]]: ...
+    @overload
+    def __call__(self, text: Iterable[Any], text_pair: Iterable[Any] | None = None, *, return_tensors: None = None, **options: Unpack[_CallOptions]) -> _Ids[list[list[int]]]: ...
     def token_to_id(self, token: str) -> int | None: ...
     def id_to_token(self, id: int) -> str | None: ...
-    def convert_tokens_to_ids(self, tokens: str | Iterable[str]) -> Any: ...
-    def convert_ids_to_tokens(self, ids: int | Iterable[int]) -> Any: ...
+    @overload
+    def convert_tokens_to_ids(self, tokens: str) -> int | None: ...  # type: ignore[overload-overlap]
+    @overload
+    def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int | None]: ...
+    @overload
+    def convert_ids_to_tokens(self, ids: int) -> str | None: ...
+    @overload
+    def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str | None]: ...
     def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]: ...
     def get_vocab_size(self, with_added_tokens: bool = True) -> int: ...
     @property
@@ -204,7 +393,12 @@ class Tokenizer:
 # ---- models ----
 
 class ModelOutput(dict[str, Any]):
-    def __getattr__(self, name: str) -> Any: ...
+    logits: Array
+    last_hidden_state: Array
+    pooler_output: Array
+    hidden_states: tuple[Array, ...]
+    attentions: tuple[Array, ...]
+    def __getattr__(self, name: str) -> Array: ...
 
 class Model:
     name: str
@@ -237,7 +431,7 @@ class Model:
     @property
     def config(self) -> dict[str, Any]: ...
     @property
-    def info(self) -> dict[str, Any]: ...
+    def info(self) -> ModelInfo: ...
     @property
     def device(self) -> str: ...
 
@@ -258,6 +452,14 @@ class AutoModelForQuestionAnswering(AutoModel): ...
 class AutoModelForSeq2SeqLM(AutoModel): ...
 class AutoModelForSequenceClassification(AutoModel): ...
 class AutoModelForTokenClassification(AutoModel): ...
+
+# The result of encode: NumPy's arrays, if NumPy is installed; otherwise an Array.
+class _EncodeOptions(TypedDict, total=False):
+    batch_size: int
+    show_progress_bar: bool | None
+    device: _Device
+    normalize_embeddings: bool
+    truncate_dim: int | None
 
 class SentenceTransformer:
     model_name: str
@@ -291,39 +493,33 @@ class SentenceTransformer:
     def similarity_fn_name(self, name: str) -> None: ...
     def get_sentence_embedding_dimension(self) -> int: ...
     def get_embedding_dimension(self) -> int: ...
-    def encode(
-        self,
-        inputs: str | Iterable[str] | None = None,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        batch_size: int = 32,
-        show_progress_bar: bool | None = None,
-        output_value: Literal["sentence_embedding", "token_embeddings"] = "sentence_embedding",
-        precision: Literal["float32", "int8", "uint8", "binary", "ubinary"] = "float32",
-        convert_to_numpy: bool = True,
-        convert_to_tensor: bool = False,
-        device: None = None,
-        normalize_embeddings: bool = False,
-        truncate_dim: int | None = None,
-        *,
-        sentences: str | Iterable[str] | None = None,
-    ) -> Any: ...
-    def encode_query(
-        self,
-        inputs: str | Iterable[str] | None = None,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        **arguments: Any,
-    ) -> Any: ...
-    def encode_document(
-        self,
-        inputs: str | Iterable[str] | None = None,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        **arguments: Any,
-    ) -> Any: ...
-    def similarity(self, embeddings1: Any, embeddings2: Any) -> Any: ...
-    def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Any: ...
+    @overload
+    def encode(self, inputs: str, prompt_name: str | None = None, prompt: str | None = None, *, output_value: Literal["token_embeddings"], **options: Unpack[_EncodeOptions]) -> Array: ...  # type: ignore[overload-overlap]
+    @overload
+    def encode(self, inputs: Iterable[str], prompt_name: str | None = None, prompt: str | None = None, *, output_value: Literal["token_embeddings"], **options: Unpack[_EncodeOptions]) -> list[Array]: ...
+    @overload
+    def encode(self, inputs: str | Iterable[str], prompt_name: str | None = None, prompt: str | None = None, *, convert_to_tensor: Literal[True], **options: Unpack[_EncodeOptions]) -> torch.Tensor: ...
+    @overload
+    def encode(self, inputs: str, prompt_name: str | None = None, prompt: str | None = None, *, convert_to_numpy: Literal[False], **options: Unpack[_EncodeOptions]) -> Array: ...  # type: ignore[overload-overlap]
+    @overload
+    def encode(self, inputs: Iterable[str], prompt_name: str | None = None, prompt: str | None = None, *, convert_to_numpy: Literal[False], **options: Unpack[_EncodeOptions]) -> list[Array]: ...
+    @overload
+    def encode(self, inputs: str | Iterable[str], prompt_name: str | None = None, prompt: str | None = None, *, precision: Literal["int8", "binary"], **options: Unpack[_EncodeOptions]) -> NDArray[numpy.int8]: ...
+    @overload
+    def encode(self, inputs: str | Iterable[str], prompt_name: str | None = None, prompt: str | None = None, *, precision: Literal["uint8", "ubinary"], **options: Unpack[_EncodeOptions]) -> NDArray[numpy.uint8]: ...
+    @overload
+    def encode(self, inputs: str | Iterable[str], prompt_name: str | None = None, prompt: str | None = None, **options: Unpack[_EncodeOptions]) -> NDArray[numpy.float32]: ...
+    encode_query = encode
+    encode_document = encode
+    def similarity(self, embeddings1: Any, embeddings2: Any) -> NDArray[numpy.float32]: ...
+    def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> NDArray[numpy.float32]: ...
+
+class _ScoreOptions(TypedDict, total=False):
+    batch_size: int
+    show_progress_bar: bool | None
+    activation_fn: Any
+    apply_softmax: bool
+    convert_to_numpy: bool
 
 class CrossEncoder:
     model_name: str
@@ -344,18 +540,12 @@ class CrossEncoder:
     def labels(self) -> list[str | None]: ...
     @property
     def num_labels(self) -> int: ...
-    def predict(
-        self,
-        inputs: Any = None,
-        batch_size: int = 32,
-        show_progress_bar: bool | None = None,
-        activation_fn: Any = None,
-        apply_softmax: bool = False,
-        convert_to_numpy: bool = True,
-        convert_to_tensor: bool = False,
-        *,
-        sentences: Any = None,
-    ) -> Any: ...
+    @overload
+    def predict(self, inputs: tuple[str, str], *, convert_to_tensor: Literal[False] = False, **options: Unpack[_ScoreOptions]) -> numpy.float32 | NDArray[numpy.float32]: ...  # type: ignore[overload-overlap]
+    @overload
+    def predict(self, inputs: Any, *, convert_to_tensor: Literal[True], **options: Unpack[_ScoreOptions]) -> torch.Tensor: ...
+    @overload
+    def predict(self, inputs: Iterable[Sequence[str]], *, convert_to_tensor: Literal[False] = False, **options: Unpack[_ScoreOptions]) -> NDArray[numpy.float32]: ...
     def rank(
         self,
         query: str,
@@ -368,66 +558,54 @@ class CrossEncoder:
         apply_softmax: bool = False,
         convert_to_numpy: bool = True,
         convert_to_tensor: bool = False,
-    ) -> list[dict[str, Any]]: ...
+    ) -> list[Document]: ...
 
 # ---- search, word vectors, server ----
 
-class _SearchResult(TypedDict):
-    index: int
-    score: float
-    text: str
-
-class _IndexResult(TypedDict):
-    index: str
-    texts: int
-    dim: int
-    dtype: str
-    embedded: int
-    reused: int
-    written: bool
-
-class _Neighbor(TypedDict):
-    word: str
-    cosine: float
-
-class _VectorsInfo(TypedDict):
-    format: str
-    words: int
-    dim: int
-    bytes: int
-    subwords: bool
-    first_words: list[str]
-
 def command(name: str, *words: _Path, input: str | None = None, **options: Any) -> list[Any]: ...
-def index(file: _Path, output: _Path | None = None, **options: Any) -> _IndexResult: ...
+def index(file: _Path, output: _Path | None = None, **options: Unpack[IndexOptions]) -> Index: ...
+@overload
+def search(  # type: ignore[overload-overlap]
+    queries: str, texts: _Path | Iterable[str], *, top_k: int = 5, **options: Unpack[SearchOptions]
+) -> list[Found]: ...
 @overload
 def search(
-    queries: str, texts: _Path | Iterable[str], *, top_k: int = 5, **options: Any
-) -> list[_SearchResult]: ...
-@overload
-def search(
-    queries: Iterable[str], texts: _Path | Iterable[str], *, top_k: int = 5, **options: Any
-) -> list[list[_SearchResult]]: ...
+    queries: Iterable[str], texts: _Path | Iterable[str], *, top_k: int = 5, **options: Unpack[SearchOptions]
+) -> list[list[Found]]: ...
 
 class WordVectors:
     path: str
-    info: _VectorsInfo
+    info: VectorsInfo
     def __init__(self, path: _Path) -> None: ...
     @classmethod
-    def train(cls, corpus: _Path, output: _Path, **options: Any) -> WordVectors: ...
-    def nearest(self, *words: str, top_k: int = 10, **options: Any) -> list[_Neighbor]: ...
-    def analogy(self, a: str, b: str, c: str, top_k: int = 10, **options: Any) -> list[_Neighbor]: ...
+    def train(cls, corpus: _Path, output: _Path, **options: Unpack[VectorsTrainOptions]) -> WordVectors: ...
+    def nearest(self, *words: str, top_k: int = 10, **options: Any) -> list[Neighbor]: ...
+    def analogy(self, a: str, b: str, c: str, top_k: int = 10, **options: Any) -> list[Neighbor]: ...
     def __len__(self) -> int: ...
 
 class Server:
     url: str
     process: Popen[str]
-    def __init__(self, *models: str, port: int = 0, **options: Any) -> None: ...
+    def __init__(self, *models: str, port: int = 0, **options: Unpack[ServeOptions]) -> None: ...
     def close(self) -> None: ...
     def __enter__(self) -> Server: ...
     def __exit__(self, *error: object) -> None: ...
 
 # ---- training ----
+
+class _Training(dict[str, Any]):
+    """end, output, and all scores by name."""
+
+    @overload
+    def __getitem__(self, key: Literal["end"]) -> Literal["complete", "stopped", "early_stopped", "was_complete"]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __getitem__(self, key: Literal["output", "train_energy_source"]) -> str: ...  # type: ignore[overload-overlap]
+    @overload
+    def __getitem__(self, key: Literal["eval_labels"]) -> list[str]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __getitem__(self, key: Literal["eval_confusion_matrix"]) -> list[list[int]]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __getitem__(self, key: str) -> float: ...
 
 def finetune(
     train: _Path | Iterable[Any] | None = None,
@@ -436,21 +614,21 @@ def finetune(
     model: _Path | None = None,
     output: _Path | None = None,
     task: str | None = None,
-    callback: Callable[[_Event], Any] | None = None,
+    callback: Callable[[TrainingEvent], object] | None = None,
     device: _Device = None,
     dtype: str | None = None,
     threads: int | None = None,
     isa: str | None = None,
-    **options: Any,
-) -> dict[str, Any]: ...
+    **options: Unpack[FinetuneOptions],
+) -> _Training: ...
 def pretrain(
     corpus: _Path | Sequence[_Path],
     *,
     output: _Path,
-    callback: Callable[[_Event], Any] | None = None,
+    callback: Callable[[TrainingEvent], object] | None = None,
     device: _Device = None,
     dtype: str | None = None,
     threads: int | None = None,
     isa: str | None = None,
-    **options: Any,
-) -> dict[str, Any]: ...
+    **options: Unpack[PretrainOptions],
+) -> _Training: ...
