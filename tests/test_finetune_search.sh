@@ -26,7 +26,7 @@ ok "the same as alone" exits 0 tune -o "$tmp/alone" --lr 5e-3 --batch-size 16 --
 ok "to the last bit" cmp -s "$tmp/alone/model.safetensors" "$tmp/grid/lr=5e-3,batch-size=16,seed=43/model.safetensors"
 
 ok "again" exits 3 tune -o "$tmp/grid" --grid lr=1e-4,5e-3 --grid batch-size=8,16 --seeds 2
-ok "message" err_has '\-\-resume continues its runs, --overwrite replaces them'
+ok "message" err_has '\-\-resume continues its search, --overwrite replaces it'
 cp "$tmp/grid/grid.json" "$tmp/was"
 rm -rf "$tmp/grid/lr=1e-4,batch-size=8,seed=43"
 ok "resumed" exits 0 tune -o "$tmp/grid" --grid lr=1e-4,5e-3 --grid batch-size=8,16 --seeds 2 --resume

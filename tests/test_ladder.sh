@@ -1,31 +1,31 @@
 #!/bin/sh
-# ladder: rungs, table, pictures, JSON, a split file, resume, interruption, refusals.
+# ladder: methods, table, pictures, JSON, a split file, resume, interruption, refusals.
 # Usage: test_ladder.sh BUILD_DIR, from the source folder.
 . tests/finetune_fixture.sh
 
-# A model for the last rungs.
+# A model for the last methods.
 # shellcheck disable=SC2086
 ok "a model" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --epochs 1 -o "$tmp/model"
 
 ladder() { "$sesame" ladder classify "$tmp/train.tsv" "$tmp/dev.tsv" -m "$tmp/model" --bootstrap 100 --lr 3e-3 "$@"; }
 ok "ladder" exits 0 ladder -o "$tmp/all" --svg "$tmp/all.svg" --html "$tmp/all.html" --seeds 2 --epochs 4
 ok "a row each" test "$(grep -c '^\(majority\|nb\|nb-bi\|nb-svm\|nb-svm-bi\|vectors\|fasttext\|bilstm\|lm-lstm\|sa-lstm\|features\|finetuned\) .* to ' "$tmp/out")" = 12
-ok "two rungs are left out" out_has 'ulmfit has no result.*--lm DIR'
+ok "two methods are left out" out_has 'ulmfit has no result.*--lm DIR'
 ok "with their options" out_has 'elmo has no result.*--elmo DIR'
 ok "results during the run" err_has '^nb-svm: accuracy 1.0000'
 ok "no language model is left" test ! -e "$tmp/all/lm-lstm-lm"
 ok "bars" test "$(grep -c '^nb-svm-bi  ' "$tmp/out")" = 2
 ok "pictures" grep -q '<svg.*Methods on dev.tsv' "$tmp/all.svg"
 ok "a page" grep -q '<html' "$tmp/all.html"
-for rung in majority nb nb-bi nb-svm nb-svm-bi vectors fasttext bilstm lm-lstm sa-lstm finetuned; do
-    ok "$rung opens" exits 0 "$sesame" eval "$tmp/all/$rung" "$tmp/dev.tsv" --json
-    ok "$rung: the score of its row" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/all/$rung/all_results.json")"
+for method in majority nb nb-bi nb-svm nb-svm-bi vectors fasttext bilstm lm-lstm sa-lstm finetuned; do
+    ok "$method opens" exits 0 "$sesame" eval "$tmp/all/$method" "$tmp/dev.tsv" --json
+    ok "$method: the score of its row" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/all/$method/all_results.json")"
 done
 ok "a second seed" test -s "$tmp/all/finetuned-seed=43/config.json" -a -s "$tmp/all/vectors-seed=43/config.json" -a ! -e "$tmp/all/nb-seed=43"
 ok "no other files" test -z "$(find "$tmp/all" -maxdepth 1 -type f ! -name ladder.json ! -name .lock)"
 ok "words are enough" above "$(score eval_accuracy "$tmp/all/nb-svm/all_results.json")" 0.99
 
-# Finished rungs are not repeated.
+# Finished methods are not repeated.
 ok "not without being asked" exits 3 ladder -o "$tmp/all"
 ok "its message" err_has '--resume continues'
 touch -d '2001-01-01' "$tmp/all/nb/config.json" "$tmp/all/features/all_results.json"
@@ -78,7 +78,7 @@ ok "its score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy
 ok "not a language model" exits 3 ladder --only ulmfit --lm "$tmp/model"
 ok "named" err_has '--lm .*expected "awd-lstm"'
 
-# The parts of that rung.
+# The parts of that method.
 ok "a tokenizer" exits 0 "$sesame" vectors tokenizer "$tmp/vectors.txt" -o "$tmp/words.json"
 ok "its words" test "$(echo 'Good, bad' | "$sesame" tokenize -m "$tmp/words.json")" = 'good [UNK] bad [SEP]'
 bilstm() { "$sesame" finetune --config bilstm --tokenizer "$tmp/words.json" --task classify --train "$tmp/train.tsv" --epochs 1 "$@"; }
@@ -90,13 +90,13 @@ ok "no common word" exits 3 bilstm --vectors "$tmp/other.txt" -o "$tmp/bilstm2"
 ok "its message" err_has 'no token of the tokenizer is a word'
 ok "vectors without a config" exits 2 "$sesame" finetune -m "$tmp/model" --vectors "$tmp/vectors.txt" --task classify --train "$tmp/train.tsv" -o "$tmp/bilstm2"
 
-# A rung that fails leaves the others.
+# A method that fails leaves the others.
 printf '2 2\ngood 1 0\nbad 0 x\n' >"$tmp/broken.txt" # the second vector
-ok "a rung fails" exits 0 ladder --only nb,vectors --vectors "$tmp/broken.txt"
+ok "a method fails" exits 0 ladder --only nb,vectors --vectors "$tmp/broken.txt"
 ok "its reason" out_has 'vectors has no result: .*broken.txt'
 ok "the other" out_has '^nb '
 ok "all fail" exits 1 ladder --only vectors --vectors "$tmp/broken.txt"
-ok "its message" err_has 'no rung has a result'
+ok "its message" err_has 'no method has a result'
 mkdir "$tmp/broken" && cp "$tmp/config.json" "$tmp/broken" # without weights
 ok "no model" exits 0 "$sesame" ladder classify "$tmp/train.tsv" "$tmp/dev.tsv" -m "$tmp/broken" --only nb,features,finetuned
 ok "the reason of features" out_has 'features has no result: .*broken'
@@ -119,9 +119,9 @@ ok "the code of the signal" test $code = 130 -o $code = 0 # a fast machine may h
 ok "the finished row" out_has '"method": "nb", "summary": "Naive Bayes, words", "score": 1'
 [ $code = 0 ] || ok "resumable" err_has '--resume continues'
 
-ok "an unknown rung" exits 2 ladder --only nb,svm
-ok "its message" err_has '--only svm: unknown rung; choose from majority, nb'
-ok "no rung" exits 2 ladder --only nb --skip nb
+ok "an unknown method" exits 2 ladder --only nb,svm
+ok "its message" err_has '--only: unknown method "svm"; choose one of .*majority'
+ok "no method" exits 2 ladder --only nb --skip nb
 ok "another task" exits 2 "$sesame" ladder tag "$tmp/train.tsv"
 ok "its message" err_has 'use classify'
 ok "a file that does not exist" exits 3 "$sesame" ladder classify "$tmp/none.tsv"

@@ -99,6 +99,13 @@ bool ses_list_has(const char *list, const char *word)
     return false;
 }
 
+bool ses_comma_item(const char *list, size_t i, ses_string *out)
+{
+    for (; list && i; i--) list = list[strcspn(list, ",")] ? list + strcspn(list, ",") + 1 : NULL;
+    if (list) *out = (ses_string){ list, strcspn(list, ",") };
+    return list != NULL;
+}
+
 size_t ses_list_len(const char *list)
 {
     const char *item;

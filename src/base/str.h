@@ -33,6 +33,8 @@ int ses_hex_digit(char c);                                 /* its value; -1: not
 bool ses_list_at(const char *list, size_t i, const char **item, size_t *len);
 size_t ses_list_len(const char *list);
 bool ses_list_has(const char *list, const char *word);
+/* The same of a list "a,b,c". */
+bool ses_comma_item(const char *list, size_t i, ses_string *out);
 
 /* Escapes untrusted text for a message: control characters and invalid UTF-8 become \xNN; text that does not
  * fit into `size` bytes is truncated and ends in "...". Returns out. */

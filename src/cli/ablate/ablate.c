@@ -25,7 +25,7 @@ void ses_ablate_free(ses_ablate *s)
 static bool describe(ses_ablate *s, ses_err *e)
 {
     ses_command_text t;
-    if (!ses_command_text_with_facts(s->c, NULL, 0, &t, e)) return false;
+    if (!ses_command_text_with_values(s->c, NULL, 0, &t, e)) return false;
     s->command = t.line;
     ses_free(t.options);
     return true;

@@ -6,24 +6,25 @@
 static const ses_opt opt[] = {
     SES_OPT_TEXT(
         ses_ladder_args, only, "only", "NAME,...",
-        "run these rungs only: majority, nb, nb-bi, nb-svm, nb-svm-bi, vectors, fasttext, bilstm, lm-lstm, "
+        "run these methods only: majority, nb, nb-bi, nb-svm, nb-svm-bi, vectors, fasttext, bilstm, lm-lstm, "
         "sa-lstm, ulmfit, elmo, features, finetuned"),
     SES_OPT_TEXT(ses_ladder_args, skip, "skip", "NAME,...", "leave these out"),
     SES_OPT_TEXT(ses_ladder_args, output, "output", "DIR",
                  "keep the models in subfolders of DIR, with ladder.json; default: a temporary folder",
                  .letter = 'o'),
-    SES_OPT_FLAG(ses_ladder_args, resume, "resume", "skip the rungs that are finished in DIR"),
+    SES_OPT_FLAG(ses_ladder_args, resume, "resume", "skip the methods that are finished in DIR"),
     SES_OPT_FLAG(ses_ladder_args, overwrite, "overwrite",
-                 "replace the rungs in DIR and the files of --svg and --html"),
-    SES_OPT_TEXT(ses_ladder_args, model, "model", "DIR", "pretrained model of the last rungs", .letter = 'm',
-                 .def = "sesame-small", .is_model = true),
+                 "replace the methods in DIR and the files of --svg and --html"),
+    SES_OPT_TEXT(ses_ladder_args, model, "model", "DIR", "pretrained model of the last methods",
+                 .letter = 'm', .def = "sesame-small", .is_model = true),
     SES_OPT_TEXT(ses_ladder_args, vectors, "vectors", "FILE",
                  "word vectors; default: skip-gram vectors of the training texts", .is_path = true),
     SES_OPT_TEXT(ses_ladder_args, lm, "lm", "DIR",
-                 "ulmfit: general language model, awd-lstm; default: none, the rung is left out",
+                 "ulmfit: general language model, awd-lstm; default: none, the method is left out",
                  .is_model = true, .group = "runs"),
     SES_OPT_TEXT(ses_ladder_args, elmo, "elmo", "DIR",
-                 "elmo: its folder; default: none, the rung is left out", .is_model = true, .group = "runs"),
+                 "elmo: its folder; default: none, the method is left out", .is_model = true,
+                 .group = "runs"),
     SES_OPT_EPOCHS(ses_ladder_args, epochs, "finetuned: passes over the training data"),
     SES_OPT_LR(ses_ladder_args, lr, "finetuned: peak learning rate"),
     SES_OPT_INT(ses_ladder_args, max_length, "max-length", "128", 1, 1 << 20,
@@ -65,7 +66,7 @@ const ses_command ses_command_ladder = {
         "its "
         "confidence interval, training time, prediction time per text, energy of training and size on disk. "
         "The "
-        "rungs: majority class; Naive Bayes and NB-SVM, with and without bigrams; mean of word vectors; "
+        "methods: majority class; Naive Bayes and NB-SVM, with and without bigrams; mean of word vectors; "
         "fastText; BiLSTM over word vectors; LSTMs that start as a language model (lm-lstm) or a sequence "
         "autoencoder (sa-lstm) of the training texts; ULMFiT (--lm); BiLSTM over features of ELMo (--elmo); "
         "features of a pretrained model with logistic regression; the fine-tuned model.\n\n"

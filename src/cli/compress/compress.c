@@ -6,9 +6,7 @@
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/str.h"
-#include "cli/curve/result_folder.h"
 #include "cli/machine.h"
-#include "cli/train/command_text.h"
 #include "cli/train/train_monitor.h"
 #include "model/model_desc.h"
 #include "train/train_folder.h"
@@ -124,31 +122,10 @@ static bool read_model(ses_compress *z, ses_err *e)
 
 static bool describe(ses_compress *z, ses_err *e)
 {
-    const ses_command_fact model = { .name = "model", .text = z->model };
-    ses_command_text t;
+    const ses_command_value model = { .name = "model", .text = z->model };
     snprintf(z->machine, sizeof z->machine, "%s, %s, threads: %d", ses_machine_detect().cpu,
              ses_isa_name(ses_compute_isa(&z->a->tune.compute)), ses_compute_threads(&z->a->tune.compute));
-    if (!ses_command_text_with_facts(z->c, &model, 1, &t, e)) return false;
-    z->settings = t.options;
-    z->command = t.line;
-    return true;
-}
-
-/* Whether the folder may be used, and its lock. Nothing of it changes before the lock is held.
- * A stopped run that is continued at once may still save its checkpoints. */
-static ses_dir_lock *lock_output(const ses_compress *z, ses_err *e)
-{
-    const ses_compress_args *a = z->a;
-    ses_result_folder f = { .dir = z->output,
-                            .file = "compress.json",
-                            .noun = "compression",
-                            .hint = "--overwrite repeats all candidates",
-                            .settings = z->settings,
-                            .ignored = IRRELEVANT,
-                            .resume = a->resume,
-                            .overwrite = a->overwrite,
-                            .keeps_foreign = true };
-    return ses_result_folder_lock(&f, a->resume ? ENDING_SECONDS : 0, e);
+    return ses_experiment_describe(&z->x, &model, 1, e);
 }
 
 /* Removes the candidates of an earlier call, or reads them. */
@@ -179,17 +156,22 @@ static bool open_candidates(ses_compress *z, ses_err *e)
 static bool finish(ses_compress *z, bool stopped, ses_err *e)
 {
     bool measured = z->candidate[0].is_measured;
-    if (!measured || z->a->make_only) return ses_compress_write_json(z, e);
-    return ses_compress_choose(z, e) && ses_compress_write_json(z, e) &&
-           (stopped || ses_compress_write_model(z, e)) && ses_compress_show(z, e);
+    if (!measured || z->a->make_only) return ses_experiment_write(&z->x, z->output, e);
+    bool ok = ses_compress_choose(z, e) && ses_experiment_write(&z->x, z->output, e) &&
+              (stopped || ses_compress_write_model(z, e)) && ses_experiment_show_in_folder(&z->x, true, e);
+    if (ok) ses_compress_print_commands(z);
+    return ok;
 }
 
+/* Nothing of the folder changes before its lock is held. A stopped run that is continued at once may still
+ * save its checkpoints. */
 static bool run(ses_compress *z, bool *stopped, ses_err *e)
 {
-    ses_dir_lock *lock = lock_output(z, e);
+    z->x.output = z->output;
+    ses_dir_lock *lock = ses_experiment_lock(&z->x, z->a->resume ? ENDING_SECONDS : 0, e);
     if (!lock) return false;
     bool ok = open_candidates(z, e) && ses_compress_hold_out(z, e) &&
-              (z->a->resume || ses_compress_write_json(z, e)) && ses_compress_make(z, stopped, e);
+              (z->a->resume || ses_experiment_write(&z->x, z->output, e)) && ses_compress_make(z, stopped, e);
     if (ok && !*stopped && z->candidate[0].base.state == SES_JOB_FAILED)
         ok = ses_fail(e, SES_EARG, "%s: %s", z->model, z->candidate[0].base.reason);
     bool measures = !*stopped && !z->a->make_only;
@@ -212,22 +194,36 @@ static void compress_free(ses_compress *z)
     ses_free(z->train);
     ses_free(z->eval);
     ses_free(z->root);
-    ses_free(z->settings);
-    ses_free(z->command);
+    ses_experiment_free(&z->x);
 }
 
 bool ses_compress_command(ses_call *c, ses_err *e)
 {
-    ses_compress z = { .c = c, .a = c->args, .model = c->operands[0] };
+    const ses_compress_args *a = c->args;
+    ses_compress z = { .x = { .c = c,
+                              .name = "compress",
+                              .noun = "compression",
+                              .title = "smaller forms of a model",
+                              .model = c->operands[0],
+                              .hint = "--overwrite repeats all candidates",
+                              .ignored = IRRELEVANT,
+                              .resume = a->resume,
+                              .overwrite = a->overwrite,
+                              .json = a->tune.compute.json,
+                              .keeps_foreign = true,
+                              .seed = (uint64_t)a->seed,
+                              .put = ses_compress_put,
+                              .fill = ses_compress_fill,
+                              .fill_page = ses_compress_fill_page },
+                       .a = a,
+                       .model = c->operands[0] };
     bool stopped = false;
     ses_train_monitor_catch_signals();
     bool ok = check_dtype(&z, e) && ses_compress_choose_files(&z, e) && read_task(&z, e) &&
               check_trained_task(&z, e) && read_model(&z, e) && ses_compress_choose_methods(&z, e) &&
-              ses_compress_check_data(&z, e) && describe(&z, e) && run(&z, &stopped, e);
-    if (ok && stopped) {
-        fprintf(stderr, "stopped; the same command with --resume continues\n");
-        ok = false; /* main exits with the code of the signal */
-    } else if (ok && z.a->make_only && !c->quiet)
+              ses_compress_check_data(&z, e) && describe(&z, e) && run(&z, &stopped, e) &&
+              ses_experiment_end(&z.x, stopped);
+    if (ok && a->make_only && !c->quiet)
         fprintf(stderr, "the models are made; the same command with --resume measures them\n");
     compress_free(&z);
     return ok;

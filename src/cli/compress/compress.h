@@ -13,6 +13,7 @@
 #ifndef SES_CLI_COMPRESS_H
 #define SES_CLI_COMPRESS_H
 
+#include "cli/experiment/experiment.h"
 #include "cli/experiment/job_runner.h"
 #include "cli/train/predictor_args.h"
 #include "data/row_overlap.h"
@@ -89,7 +90,7 @@ typedef struct ses_candidate {
 } ses_candidate;
 
 typedef struct ses_compress {
-    ses_call *c;
+    ses_experiment x;
     const ses_compress_args *a;
     const char *model;           /* as given */
     char *output, *train, *eval; /* folder; files, train NULL: none */
@@ -107,8 +108,6 @@ typedef struct ses_compress {
     ses_candidate *candidate;
     size_t n, cap;
     char *root;            /* folder of the candidates */
-    char *settings;        /* JSON object */
-    char *command;         /* the command line */
     char machine[200];     /* processor and threads of the measurements */
     char energy_note[300]; /* why no energy was measured; "": it was */
     size_t chosen;         /* index; 0: the original */
@@ -169,8 +168,10 @@ bool ses_compress_choose(ses_compress *z, ses_err *e);
 double ses_compress_cost_of(const ses_compress *z, const ses_candidate *x); /* by --by; NaN: unknown */
 
 /* compress_show.c */
-bool ses_compress_write_json(const ses_compress *z, ses_err *e); /* compress.json */
-bool ses_compress_show(const ses_compress *z, ses_err *e); /* tables and plot, compress.svg, compress.html */
+void ses_compress_put(const void *compress, ses_json_writer *w);         /* members of compress.json */
+bool ses_compress_fill(const void *compress, ses_report *r, ses_err *e); /* tables and plot */
+void ses_compress_fill_page(const void *compress, ses_report *r); /* the commands of the chosen model */
+void ses_compress_print_commands(const ses_compress *z);
 
 /* compress.c: the whole command. */
 bool ses_compress_command(ses_call *c, ses_err *e);

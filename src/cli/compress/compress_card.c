@@ -62,7 +62,8 @@ static void put_card(const ses_compress *z, bool own, ses_buf *out)
     ses_buf_appendf(out,
                     "\n## Compression\n\nMade from %s by `%s`: the form %s of %zu, the one with the least %s "
                     "that loses at most %g %s.\n\n",
-                    z->model, z->command, x->name, z->n, ses_compress_measure_name(z->a->by), z->a->max_drop,
+                    z->model, z->x.command, x->name, z->n, ses_compress_measure_name(z->a->by),
+                    z->a->max_drop,
                     z->lower_is_better    ? "%"
                     : z->a->max_drop == 1 ? "point"
                                           : "points");

@@ -304,7 +304,7 @@ static bool write_parts(ses_compress *z, ses_err *e)
     ok = all != NULL;
     if (ok) z->n_held_out = ses_examples_count(all);
     ses_examples_free(all);
-    if (ok && !z->c->quiet)
+    if (ok && !z->x.c->quiet)
         fprintf(stderr, "%zu example%s of %s %s held out for evaluation: %s\n", z->n_held_out,
                 z->n_held_out == 1 ? "" : "s", ses_path_name_of(z->a->train).s,
                 z->n_held_out == 1 ? "is" : "are", z->eval);
@@ -317,7 +317,7 @@ static bool compare(ses_compress *z, ses_err *e)
     ses_examples *train = ses_data_open(&z->train_spec, z->train, NULL, e),
                  *eval = train ? ses_data_open(&z->eval_spec, z->eval, NULL, e) : NULL;
     bool ok = eval && ses_examples_overlap(train, eval, &z->overlap, e);
-    if (ok && !z->c->quiet && *ses_row_overlap_text(&z->overlap, z->eval, text, sizeof text))
+    if (ok && !z->x.c->quiet && *ses_row_overlap_text(&z->overlap, z->eval, text, sizeof text))
         fprintf(stderr, "%s\n", text);
     ses_examples_free(train);
     ses_examples_free(eval);

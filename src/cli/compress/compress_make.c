@@ -125,7 +125,7 @@ static const char *result(void *ctx, size_t i, char *buf, size_t size)
 
 bool ses_compress_make(ses_compress *z, bool *stopped, ses_err *e)
 {
-    ses_job_runner r = { .c = z->c,
+    ses_job_runner r = { .c = z->x.c,
                          .noun = "models",
                          .n = z->n,
                          .at_once = (size_t)z->a->jobs,
@@ -139,7 +139,7 @@ bool ses_compress_make(ses_compress *z, bool *stopped, ses_err *e)
                          .result = result };
     size_t left = 0;
     for (size_t i = 0; i < z->n; i++) left += z->candidate[i].base.state == SES_JOB_OPEN;
-    if (left < z->n && !z->c->quiet && z->a->resume)
+    if (left < z->n && !z->x.c->quiet && z->a->resume)
         fprintf(stderr, "%zu model%s made, %zu %s left\n", z->n - left, z->n - left == 1 ? " is" : "s are",
                 left, left == 1 ? "is" : "are");
     bool ok = ses_job_runner_run(&r, stopped, e);

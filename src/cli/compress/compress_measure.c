@@ -245,7 +245,7 @@ static bool measure(ses_compress *z, size_t i, const result *score, bool *stoppe
 
 static void show(const ses_compress *z, const ses_candidate *x, size_t number, size_t total)
 {
-    if (z->c->quiet) return;
+    if (z->x.c->quiet) return;
     if (x->is_measured)
         fprintf(stderr, "[%zu/%zu] %s: %s %.4f, %.2f ms, %.2f times as fast\n", number, total, x->name,
                 z->metric, x->score, 1e3 * x->cost.latency, x->speed);
@@ -259,10 +259,10 @@ bool ses_compress_measure_all(ses_compress *z, bool *stopped, ses_err *e)
     for (size_t i = 0; i < z->n; i++) total += is_open(&z->candidate[i]);
     result *score = ses_alloc_array(z->n, sizeof *score, e);
     ses_progress line =
-        ses_progress_start(stderr, &z->c->err, z->c->quiet, "models evaluated", (int64_t)total);
+        ses_progress_start(stderr, &z->x.c->err, z->x.c->quiet, "models evaluated", (int64_t)total);
     bool ok = score && measure_scores(z, score, &line, e);
     ses_progress_end(&line);
-    line = ses_progress_start(stderr, &z->c->err, z->c->quiet, "models timed", (int64_t)total);
+    line = ses_progress_start(stderr, &z->x.c->err, z->x.c->quiet, "models timed", (int64_t)total);
     for (size_t i = 0; ok && !(*stopped = ses_train_monitor_should_stop()) && i < z->n; i++) {
         if (!is_open(&z->candidate[i])) continue;
         ses_progress_show(&line, (int64_t)done);

@@ -130,14 +130,6 @@ bool ses_compress_add_chain(ses_compress *z, const char *chain, size_t n, size_t
 
 /* ---- --methods ---- */
 
-/* Value k of a list "a,b"; false past its end. */
-static bool value_at(const char *list, size_t k, ses_string *out)
-{
-    for (; list && k; k--) list = list[strcspn(list, ",")] ? list + strcspn(list, ",") + 1 : NULL;
-    if (list) *out = (ses_string){ list, strcspn(list, ",") };
-    return list != NULL;
-}
-
 /* Adds an entry of --methods; a method without a value: with all of its own. */
 static bool add_entry(ses_compress *z, ses_string entry, ses_err *e)
 {
@@ -148,7 +140,7 @@ static bool add_entry(ses_compress *z, ses_string entry, ses_err *e)
         if (ses_equal(entry.p, entry.n, methods[i].name)) m = &methods[i];
     if (m && m->kind == SES_COMPRESS_RULE) return true; /* combine adds it */
     if (!m || !m->values) return ses_compress_add_chain(z, entry.p, entry.n, NULL, e);
-    for (size_t k = 0; value_at(m->values, k, &v); k++) {
+    for (size_t k = 0; ses_comma_item(m->values, k, &v); k++) {
         int n = snprintf(chain, sizeof chain, "%s:%.*s", m->name, (int)v.n, v.p);
         if (!ses_compress_add_chain(z, chain, (size_t)n, NULL, e)) return false;
     }
@@ -176,7 +168,7 @@ static bool wants_rule(const ses_compress *z, const ses_compress_method *m)
 {
     ses_string entry;
     if (!z->a->methods) return m->is_default;
-    for (size_t k = 0; value_at(z->a->methods, k, &entry); k++)
+    for (size_t k = 0; ses_comma_item(z->a->methods, k, &entry); k++)
         if (ses_equal(entry.p, entry.n, m->name)) return true;
     return false;
 }
@@ -190,7 +182,7 @@ static bool add_rules(ses_compress *z, ses_err *e)
         ses_string v;
         if (m->kind != SES_COMPRESS_RULE || !wants_rule(z, m)) continue;
         for (size_t i = 1; i < n; i++)
-            for (size_t k = 0; contains(z, i, m->after) && value_at(m->values, k, &v); k++) {
+            for (size_t k = 0; contains(z, i, m->after) && ses_comma_item(m->values, k, &v); k++) {
                 char chain[2 * MAX_NAME];
                 if (z->candidate[i].method->kind == SES_COMPRESS_RULE) continue;
                 int len =
@@ -251,7 +243,7 @@ bool ses_compress_choose_methods(ses_compress *z, ses_err *e)
         if (methods[i].is_default &&
             !add_entry(z, (ses_string){ methods[i].name, strlen(methods[i].name) }, e))
             return false;
-    for (size_t k = 0; value_at(z->a->methods, k, &entry); k++)
+    for (size_t k = 0; ses_comma_item(z->a->methods, k, &entry); k++)
         if (!add_entry(z, entry, e)) return ses_wrap(e, "--methods");
     return (add_missing(z, e) && check_trained(z, e) && combine(z, e) && add_rules(z, e)) ||
            ses_wrap(e, "--methods");

@@ -6,8 +6,6 @@
 #include "base/json/json_helpers.h"
 #include "base/number_text.h"
 #include "base/str.h"
-#include "cli/train/command_text.h"
-#include "cli/ui/report_output.h"
 #include "cli/ui/show_values.h"
 
 #include <math.h>
@@ -18,11 +16,10 @@ static double scale_of(const ses_compress *z) { return z->lower_is_better || z->
 
 /* ---- JSON ---- */
 
-static void put_all(const ses_compress *z, ses_json_writer *w)
+void ses_compress_put(const void *compress, ses_json_writer *w)
 {
-    ses_json_begin_object(w);
-    ses_command_text_put_settings(z->settings, w);
-    ses_json_member_string(w, "command", z->command);
+    const ses_compress *z = compress;
+    ses_json_member_string(w, "command", z->x.command);
     ses_json_member_string(w, "metric", z->metric);
     ses_json_member_bool(w, "lower_is_better", z->lower_is_better);
     ses_json_member_string(w, "eval", z->eval);
@@ -37,15 +34,6 @@ static void put_all(const ses_compress *z, ses_json_writer *w)
     ses_json_member_array(w, "candidates");
     for (size_t i = 0; i < z->n; i++) ses_compress_put_candidate(z, &z->candidate[i], w);
     ses_json_end_array(w);
-    ses_json_end_object(w);
-}
-
-bool ses_compress_write_json(const ses_compress *z, ses_err *e)
-{
-    ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
-    put_all(z, w);
-    return ses_json_writer_save(w, z->output, "compress.json", true, e);
 }
 
 /* ---- tables ---- */
@@ -242,18 +230,24 @@ static void put_commands(const ses_compress *z, size_t i, ses_figure *t)
     }
 }
 
-static bool fill(const ses_compress *z, ses_report *r, ses_err *e)
+bool ses_compress_fill(const void *compress, ses_report *r, ses_err *e)
 {
+    const ses_compress *z = compress;
     ses_report_set_title(r, "Compression of %s", ses_path_name_of(z->model).s);
-    put_all(z, ses_report_json(r));
     put_scores(z, r);
     put_costs(z, r);
     if (!put_plot(z, r, e)) return false;
     put_notes(z, r);
-    return ses_report_ok(r, e);
+    return true;
 }
 
-/* Lines to copy: a table on the terminal would shorten them. */
+void ses_compress_fill_page(const void *compress, ses_report *r)
+{
+    const ses_compress *z = compress;
+    if (z->chosen)
+        put_commands(z, z->chosen, ses_report_table(r, "Commands that made the chosen model", "command"));
+}
+
 static void print_commands(const ses_compress *z, size_t i)
 {
     const ses_candidate *x = &z->candidate[i];
@@ -261,42 +255,12 @@ static void print_commands(const ses_compress *z, size_t i)
     if (x->commands.data) fputs(x->commands.data, stdout);
 }
 
-static bool print(const ses_compress *z, const ses_report *r, ses_err *e)
+/* Lines to copy: a table on the terminal would shorten them. */
+void ses_compress_print_commands(const ses_compress *z)
 {
-    const ses_term *t = &z->c->out;
-    if (!ses_report_print(r, t, e)) return false;
-    if (!z->chosen) return true;
+    const ses_term *t = &z->x.c->out;
+    if (!z->chosen || z->x.json) return;
     printf("\n%sCommands that made %s%s\n\n", ses_style_on(t, SES_BOLD), z->candidate[z->chosen].name,
            ses_style_on(t, SES_PLAIN));
     print_commands(z, z->chosen);
-    return true;
-}
-
-static bool print_json(const ses_compress *z, ses_err *e)
-{
-    ses_json_writer *w = ses_json_writer_new(0, e);
-    if (w) put_all(z, w);
-    return w && ses_json_writer_print(w, e);
-}
-
-bool ses_compress_show(const ses_compress *z, ses_err *e)
-{
-    ses_report_head h = { .analysis = "compress",
-                          .title = "smaller forms of a model",
-                          .model = z->model,
-                          .command = z->command,
-                          .settings = z->settings,
-                          .seed = (uint64_t)z->a->seed };
-    ses_report *r = ses_report_new(e);
-    char *svg = ses_path_join(z->output, "compress.svg", e),
-         *html = ses_path_join(z->output, "compress.html", e);
-    bool ok =
-        r && svg && html && fill(z, r, e) && (z->a->tune.compute.json ? print_json(z, e) : print(z, r, e));
-    if (ok && z->chosen)
-        put_commands(z, z->chosen, ses_report_table(r, "Commands that made the chosen model", "command"));
-    ok = ok && ses_report_write_files(r, &h, svg, html, true, e);
-    ses_free(svg);
-    ses_free(html);
-    ses_report_free(r);
-    return ok;
 }

@@ -5,13 +5,9 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
-#include "cli/curve/result_folder.h"
-#include "cli/train/command_text.h"
 #include "cli/train/data_notes.h"
 #include "cli/train/train_monitor.h"
 #include "tune/finetune_data.h"
-
-#define CURVE_FILE "curve.json"
 
 /* Options that do not change the result of a cell. */
 static const char *const IRRELEVANT = "sizes|methods|seeds|output|resume|overwrite|jobs|keep-models|"
@@ -34,46 +30,28 @@ static bool read_data(ses_curve *v, ses_err *e)
     ses_data_spec eval = ses_finetune_eval_spec(&none, task, &spec);
     v->test = ses_data_open(&eval, v->a->eval, eval.kind == spec.kind ? v->train : NULL, e);
     if (!v->test) return false;
-    ses_note_data(v->c, v->train, v->a->train, true);
-    ses_note_data(v->c, v->test, v->a->eval, false);
+    ses_note_data(v->x.c, v->train, v->a->train, true);
+    ses_note_data(v->x.c, v->test, v->a->eval, false);
     return ses_examples_overlap(v->train, v->test, &v->overlap, e);
 }
 
 static void report_overlap(const ses_curve *v)
 {
     char text[400];
-    if (!v->c->quiet && *ses_row_overlap_text(&v->overlap, v->a->eval, text, sizeof text))
+    if (!v->x.c->quiet && *ses_row_overlap_text(&v->overlap, v->a->eval, text, sizeof text))
         fprintf(stderr, "%s\n", text);
 }
 
 static bool describe(ses_curve *v, ses_err *e)
 {
-    const ses_command_fact facts[] = {
+    const ses_command_value data[] = {
         { .name = "train_examples", .number = (int64_t)ses_examples_count(v->train) },
         { .name = "eval_examples", .number = (int64_t)ses_examples_count(v->test) },
     };
-    ses_command_text t;
-    if (!ses_command_text_with_facts(v->c, facts, SES_LEN(facts), &t, e)) return false;
-    v->settings = t.options;
-    v->command = t.line;
-    return true;
+    return ses_experiment_describe(&v->x, data, SES_LEN(data), e);
 }
 
 /* ---- the folder ---- */
-
-static ses_dir_lock *lock_output(const ses_curve *v, ses_err *e)
-{
-    const ses_curve_args *a = v->a;
-    ses_result_folder f = { .dir = a->output,
-                            .file = CURVE_FILE,
-                            .noun = "curve",
-                            .hint = "--overwrite repeats all cells",
-                            .settings = v->settings,
-                            .ignored = IRRELEVANT,
-                            .resume = a->resume,
-                            .overwrite = a->overwrite };
-    return ses_result_folder_lock(&f, 0, e);
-}
 
 /* The folder of the cells. Earlier ones are removed by the process that has locked the output folder only. */
 static bool open_cells(ses_curve *v, ses_err *e)
@@ -90,11 +68,12 @@ static bool run(ses_curve *v, bool *stopped, ses_err *e)
 {
     v->n_seeds = (size_t)v->a->seeds;
     v->run = ses_alloc_array(v->n_sizes * v->n_methods * v->n_seeds, sizeof *v->run, e);
-    ses_dir_lock *lock = v->run ? lock_output(v, e) : NULL;
+    ses_dir_lock *lock = v->run ? ses_experiment_lock(&v->x, 0, e) : NULL;
     if (!lock) return false;
     report_overlap(v);
-    bool ok = open_cells(v, e) && (v->a->resume || ses_curve_write_json(v, e)) &&
-              ses_curve_run_all(v, stopped, e) && ses_curve_write_json(v, e) && ses_curve_show(v, e);
+    bool ok = open_cells(v, e) && (v->a->resume || ses_experiment_write(&v->x, v->a->output, e)) &&
+              ses_curve_run_all(v, stopped, e) && ses_experiment_write(&v->x, v->a->output, e) &&
+              ses_experiment_show_in_folder(&v->x, ses_curve_has_score(v), e);
     ses_dir_lock_free(lock);
     return ok;
 }
@@ -109,21 +88,32 @@ static void curve_free(ses_curve *v)
     ses_free(v->size);
     ses_free(v->run);
     ses_free(v->cells);
-    ses_free(v->settings);
-    ses_free(v->command);
+    ses_experiment_free(&v->x);
 }
 
 bool ses_curve_command(ses_call *c, ses_err *e)
 {
-    ses_curve v = { .c = c, .a = c->args };
+    const ses_curve_args *a = c->args;
+    ses_curve v = { .x = { .c = c,
+                           .name = "curve",
+                           .noun = "curve",
+                           .title = "learning curves",
+                           .output = a->output,
+                           .model = a->model,
+                           .hint = "--overwrite repeats all cells",
+                           .ignored = IRRELEVANT,
+                           .resume = a->resume,
+                           .overwrite = a->overwrite,
+                           .json = a->compute.json,
+                           .seed = (uint64_t)a->seed,
+                           .put = ses_curve_put,
+                           .fill = ses_curve_fill },
+                    .a = a };
     bool stopped = false;
     ses_train_monitor_catch_signals();
     bool ok = read_data(&v, e) && ses_curve_choose_methods(&v, e) && ses_curve_choose_sizes(&v, e) &&
-              describe(&v, e) && run(&v, &stopped, e);
-    if (ok && stopped) {
-        fprintf(stderr, "stopped; the same command with --resume continues\n");
-        ok = false; /* main exits with the code of the signal */
-    } else if (ok && !ses_curve_has_score(&v)) {
+              describe(&v, e) && run(&v, &stopped, e) && ses_experiment_end(&v.x, stopped);
+    if (ok && !ses_curve_has_score(&v)) {
         fprintf(stderr, "sesame: no cell has a score\n");
         ok = false;
     }

@@ -6,6 +6,7 @@
 #ifndef SES_CLI_CURVE_H
 #define SES_CLI_CURVE_H
 
+#include "cli/experiment/experiment.h"
 #include "cli/experiment/job_runner.h"
 #include "cli/ladder/ladder.h"
 #include "data/row_overlap.h"
@@ -33,7 +34,7 @@ typedef struct ses_curve_method {
     ses_method_kind kind;
     bool seeded;
     const char *options;
-    const ses_rung *rung; /* instead of options; NULL: none */
+    const ses_ladder_method *ladder; /* instead of options; NULL: none */
 } ses_curve_method;
 
 /* A run: a method with a size and a seed. */
@@ -60,9 +61,9 @@ typedef struct ses_curve_choice {
 } ses_curve_choice;
 
 typedef struct ses_curve {
-    ses_call *c;
+    ses_experiment x;
     const ses_curve_args *a;
-    ses_device *dev; /* for rungs; the first one opens it */
+    ses_device *dev; /* for methods; the first one opens it */
     struct ses_test_features features;
     const char *task_name, *metric;
     bool lower_is_better, in_percent; /* in_percent: scores are at most 100, not 1 */
@@ -73,8 +74,6 @@ typedef struct ses_curve {
     size_t n_methods, n_sizes, n_seeds;
     ses_curve_run *run; /* [n_sizes, n_methods, n_seeds] */
     char *cells;        /* folder of their files */
-    char *settings;     /* JSON object, for curve.json */
-    char *command;      /* the command line */
 } ses_curve;
 
 /* curve_methods.c */
@@ -111,8 +110,8 @@ ses_curve_choice ses_curve_choose(const ses_curve *v, size_t size);
 
 /* curve_show.c */
 bool ses_curve_has_score(const ses_curve *v);
-bool ses_curve_write_json(const ses_curve *v, ses_err *e); /* curve.json */
-bool ses_curve_show(const ses_curve *v, ses_err *e);       /* table and plot, curve.svg, curve.html */
+void ses_curve_put(const void *curve, ses_json_writer *w);         /* members of curve.json */
+bool ses_curve_fill(const void *curve, ses_report *r, ses_err *e); /* tables and plot */
 
 /* curve.c: the whole command. */
 bool ses_curve_command(ses_call *c, ses_err *e);

@@ -17,11 +17,11 @@
 static const ses_curve_method methods[] = {
 #define SES_METHOD(name_, tasks_, kind_, seeded_, options_, summary_) \
     { name_, summary_, tasks_, SES_METHOD_##kind_, seeded_, options_, NULL },
-#define SES_METHOD_RUNG(name_, rung_, summary_) \
-    { name_, summary_, "classify", SES_METHOD_MODEL, true, NULL, &ses_rung_##rung_ },
+#define SES_METHOD_LADDER(name_, method_, summary_) \
+    { name_, summary_, "classify", SES_METHOD_MODEL, true, NULL, &ses_ladder_method_##method_ },
 #include "curve_methods.def"
 #undef SES_METHOD
-#undef SES_METHOD_RUNG
+#undef SES_METHOD_LADDER
 };
 
 /* ---- selection ---- */
@@ -81,14 +81,15 @@ static bool check_settings(const ses_curve *v, ses_err *e);
 bool ses_curve_choose_methods(ses_curve *v, ses_err *e)
 {
     const char *list = v->a->methods;
+    ses_string name;
     bool ok = true;
     v->method = ses_alloc_array(SES_LEN(methods), sizeof *v->method, e);
     if (!v->method) return false;
     for (size_t i = 0; !list && i < SES_LEN(methods); i++)
         if (is_for(&methods[i], v->task_name) && is_complete(v, &methods[i]))
             v->method[v->n_methods++] = &methods[i];
-    for (; ok && list; list = list[strcspn(list, ",")] ? list + strcspn(list, ",") + 1 : NULL) {
-        const ses_curve_method *m = ses_curve_method_find(list, strcspn(list, ","), v->task_name, e);
+    for (size_t k = 0; ok && ses_comma_item(list, k, &name); k++) {
+        const ses_curve_method *m = ses_curve_method_find(name.p, name.n, v->task_name, e);
         ok = m && add(v, m, e);
     }
     if (!ok) return ses_wrap(e, "--methods");
@@ -186,8 +187,8 @@ static bool check_method(const ses_curve *v, const ses_curve_method *m, ses_err 
 {
     ses_ladder_args la = { .model = v->a->model, .vectors = v->a->vectors };
     bool ok = true;
-    if (m->rung) {
-        ok = !m->rung->check || m->rung->check(&la, e);
+    if (m->ladder) {
+        ok = !m->ladder->check || m->ladder->check(&la, e);
     } else {
         ses_arena mem = { 0 };
         ses_finetune_args x;
@@ -211,7 +212,7 @@ static bool check_settings(const ses_curve *v, ses_err *e)
         if (!s[n] || k == v->n_methods)
             ok = ses_fail(e, SES_EUSAGE, "--set %s: expected METHOD:OPTION=VALUE with a method of this curve",
                           s);
-        else if (v->method[k]->rung)
+        else if (v->method[k]->ladder)
             ok = ses_fail(e, SES_EUSAGE, "--set %s: %s has no options of finetune", s, v->method[k]->name);
     }
     for (size_t k = 0; ok && k < v->n_methods; k++) ok = check_method(v, v->method[k], e);
@@ -225,7 +226,7 @@ static bool run_options(ses_curve *v, const ses_curve_method *m, int64_t size, i
 {
     ses_arena mem = { 0 };
     ses_finetune_args x;
-    ses_call quiet = *v->c;
+    ses_call quiet = *v->x.c;
     quiet.quiet = true;
     bool ok = make_args(v, m, examples, &x, &mem, e);
     if (ok) {
@@ -242,12 +243,12 @@ static bool run_options(ses_curve *v, const ses_curve_method *m, int64_t size, i
     return ok;
 }
 
-static bool run_rung(ses_curve *v, const ses_rung *rung, int64_t seed, ses_examples *train, const char *dir,
-                     ses_err *e)
+static bool run_ladder(ses_curve *v, const ses_ladder_method *m, int64_t seed, ses_examples *train,
+                       const char *dir, ses_err *e)
 {
     const ses_curve_args *a = v->a;
     char why[300] = "";
-    ses_call quiet = *v->c;
+    ses_call quiet = *v->x.c;
     quiet.quiet = true;
     ses_ladder_args la = { .data = a->data,
                            .compute = compute_of(v),
@@ -261,7 +262,7 @@ static bool run_rung(ses_curve *v, const ses_rung *rung, int64_t seed, ses_examp
                            .epochs = a->epochs,
                            .lr = a->lr,
                            .energy = a->energy };
-    ses_ladder l = { .c = &quiet,
+    ses_ladder l = { .x = { .c = &quiet, .settings = v->x.settings, .command = v->x.command },
                      .a = &la,
                      .task = a->data.task,
                      .train_name = a->train,
@@ -270,17 +271,15 @@ static bool run_rung(ses_curve *v, const ses_rung *rung, int64_t seed, ses_examp
                      .test = v->test,
                      .metric = v->metric,
                      .lower_is_better = v->lower_is_better,
-                     .settings = v->settings,
-                     .command = v->command,
                      .test_features = &v->features,
                      .last_weights = true,
                      .least_updates = a->least_updates };
     ses_device_options d = ses_compute_device_options(&la.compute);
     if (!v->dev && !(v->dev = ses_device_open(a->compute.device, &d, e))) return false;
     l.dev = v->dev;
-    if (rung->unavailable && rung->unavailable(&l, why, sizeof why)) return ses_fail(e, SES_EARG, "%s", why);
-    l.root = ses_path_join(dir, ".work", e); /* temporary files of the rung */
-    bool ok = l.root && ses_dir_make(l.root, e) && rung->run(&l, rung, dir, seed, e);
+    if (m->unavailable && m->unavailable(&l, why, sizeof why)) return ses_fail(e, SES_EARG, "%s", why);
+    l.root = ses_path_join(dir, ".work", e); /* temporary files of the method */
+    bool ok = l.root && ses_dir_make(l.root, e) && m->run(&l, m, dir, seed, e);
     if (l.root) ses_dir_remove_all(l.root, NULL);
     ses_free(l.root);
     return ok;
@@ -290,6 +289,6 @@ bool ses_curve_run_method(ses_curve *v, const ses_curve_method *m, int64_t size,
                           ses_examples *train, const char *dir, bool *stopped, ses_err *e)
 {
     *stopped = false;
-    return m->rung ? run_rung(v, m->rung, seed, train, dir, e)
-                   : run_options(v, m, size, seed, ses_examples_count(train), dir, stopped, e);
+    return m->ladder ? run_ladder(v, m->ladder, seed, train, dir, e)
+                     : run_options(v, m, size, seed, ses_examples_count(train), dir, stopped, e);
 }

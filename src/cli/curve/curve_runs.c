@@ -27,7 +27,7 @@ ses_curve_run *ses_curve_run_at(const ses_curve *v, size_t size, size_t method, 
 size_t ses_curve_seeds_of(const ses_curve *v, size_t size, size_t method)
 {
     const ses_curve_method *m = v->method[method];
-    bool seeded = m->rung ? m->rung->seeded : m->seeded;
+    bool seeded = m->ladder ? m->ladder->seeded : m->seeded;
     return v->size[size] || seeded ? v->n_seeds : 1;
 }
 
@@ -188,7 +188,7 @@ static bool plan(ses_curve *v, size_t i, ses_err *e)
 
 bool ses_curve_run_all(ses_curve *v, bool *stopped, ses_err *e)
 {
-    ses_job_runner r = { .c = v->c,
+    ses_job_runner r = { .c = v->x.c,
                          .n = v->n_sizes * v->n_methods * v->n_seeds,
                          .at_once = (size_t)v->a->jobs,
                          .ctx = v,
@@ -205,6 +205,6 @@ bool ses_curve_run_all(ses_curve *v, bool *stopped, ses_err *e)
         finished += ses_curve_is_done(&v->run[i]);
         left += v->run[i].base.state == SES_JOB_OPEN;
     }
-    if (finished && !v->c->quiet) fprintf(stderr, "%zu cells are finished, %zu are left\n", finished, left);
+    if (finished && !v->x.c->quiet) fprintf(stderr, "%zu cells are finished, %zu are left\n", finished, left);
     return !left || ses_job_runner_run(&r, stopped, e);
 }

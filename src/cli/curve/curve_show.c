@@ -5,8 +5,6 @@
 #include "base/file.h"
 #include "base/json/json_helpers.h"
 #include "base/number_text.h"
-#include "cli/train/command_text.h"
-#include "cli/ui/report_output.h"
 #include "cli/ui/show_values.h"
 #include "metric/score_range.h"
 
@@ -61,11 +59,10 @@ static void put_choice(const ses_curve *v, size_t size, ses_json_writer *w)
     ses_json_end_object(w);
 }
 
-static void put_all(const ses_curve *v, ses_json_writer *w)
+void ses_curve_put(const void *curve, ses_json_writer *w)
 {
-    ses_json_begin_object(w);
-    ses_command_text_put_settings(v->settings, w);
-    ses_json_member_string(w, "command", v->command);
+    const ses_curve *v = curve;
+    ses_json_member_string(w, "command", v->x.command);
     ses_json_member_string(w, "metric", v->metric);
     ses_json_member_bool(w, "lower_is_better", v->lower_is_better);
     ses_json_member_real(w, "confidence", v->a->confidence);
@@ -77,14 +74,6 @@ static void put_all(const ses_curve *v, ses_json_writer *w)
     ses_json_member_array(w, "recommended");
     for (size_t s = 0; s < v->n_sizes; s++) put_choice(v, s, w);
     ses_json_end_array(w);
-    ses_json_end_object(w);
-}
-
-bool ses_curve_write_json(const ses_curve *v, ses_err *e)
-{
-    ses_json_writer *w = ses_json_writer_new(2, e);
-    if (w) put_all(v, w);
-    return w && ses_json_writer_save(w, v->a->output, "curve.json", true, e);
 }
 
 /* ---- tables ---- */
@@ -264,44 +253,15 @@ bool ses_curve_has_score(const ses_curve *v)
     return false;
 }
 
-/* ---- output ---- */
-
-static bool print_json(const ses_curve *v, ses_err *e)
+bool ses_curve_fill(const void *curve, ses_report *r, ses_err *e)
 {
-    ses_json_writer *w = ses_json_writer_new(0, e);
-    if (w) put_all(v, w);
-    return w && ses_json_writer_print(w, e);
-}
-
-static bool fill(const ses_curve *v, ses_report *r, ses_err *e)
-{
+    const ses_curve *v = curve;
     ses_report_set_title(r, "Learning curves: %s", ses_path_name_of(v->a->train).s);
-    put_all(v, ses_report_json(r));
     if (ses_curve_has_score(v)) {
         put_scores(v, r);
         put_choices(v, r);
         if (!put_plot(v, r, e)) return false;
     }
     put_notes(v, r);
-    return ses_report_ok(r, e);
-}
-
-bool ses_curve_show(const ses_curve *v, ses_err *e)
-{
-    ses_report_head h = { .analysis = "curve",
-                          .title = "learning curves",
-                          .model = v->a->model,
-                          .command = v->command,
-                          .settings = v->settings,
-                          .seed = (uint64_t)v->a->seed };
-    ses_report *r = ses_report_new(e);
-    char *svg = ses_path_join(v->a->output, "curve.svg", e),
-         *html = ses_path_join(v->a->output, "curve.html", e);
-    bool ok = r && svg && html && fill(v, r, e) &&
-              ses_report_write_files(r, &h, ses_curve_has_score(v) ? svg : NULL, html, true, e) &&
-              (v->a->compute.json ? print_json(v, e) : ses_report_print(r, &v->c->out, e));
-    ses_free(svg);
-    ses_free(html);
-    ses_report_free(r);
-    return ok;
+    return true;
 }

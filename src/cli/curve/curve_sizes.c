@@ -106,7 +106,7 @@ static void clamp(ses_curve *v)
     }
     if ((above || !v->size[v->n_sizes - 1]) && kept < v->n_sizes) v->size[kept++] = 0;
     v->n_sizes = kept;
-    if (above && !v->c->quiet)
+    if (above && !v->x.c->quiet)
         fprintf(stderr, "--sizes %lld: %s has %lld examples; the last point is all of them\n",
                 (long long)above, v->a->train, (long long)count);
 }

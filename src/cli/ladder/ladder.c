@@ -1,4 +1,4 @@
-/* The ladder: chooses rungs, runs the unfinished ones, reads their figures. */
+/* The ladder: chooses methods, runs the unfinished ones, reads their figures. */
 #define _XOPEN_SOURCE 700
 #include "ladder.h"
 
@@ -8,10 +8,10 @@
 #include "base/json/json_helpers.h"
 #include "base/number_text.h"
 #include "base/str.h"
-#include "cli/curve/result_folder.h"
-#include "cli/train/command_text.h"
+#include "base/suggest.h"
 #include "cli/train/train_monitor.h"
 #include "cli/ui/show_values.h"
+#include "math/student_t.h"
 #include "tune/classifier_run.h"
 
 #include <math.h>
@@ -20,66 +20,57 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LADDER_FILE "ladder.json"
 enum { FILE_MAX = 1 << 28 };
-
-static const ses_rung *const rungs[] = {
-#define SES_RUNG(name) &ses_rung_##name,
-#include "rungs.def"
-#undef SES_RUNG
-};
 
 /* ---- selection ---- */
 
 /* Whether a list "a,b" contains the name. */
 static bool is_listed(const char *list, const char *name)
 {
-    for (const char *at = list; at && *at;) {
-        size_t n = strcspn(at, ",");
-        if (ses_equal(at, n, name)) return true;
-        at += n + (at[n] == ',');
-    }
+    ses_string s;
+    for (size_t k = 0; ses_comma_item(list, k, &s); k++)
+        if (ses_equal(s.p, s.n, name)) return true;
     return false;
+}
+
+static const char *name_at(const void *ctx, size_t i)
+{
+    const ses_ladder_method *m = ses_ladder_method_at(i);
+    (void)ctx;
+    return m ? m->name : NULL;
 }
 
 static bool check_list(const char *option, const char *list, ses_err *e)
 {
-    for (const char *at = list; at && *at;) {
-        size_t n = strcspn(at, ","), i = 0;
-        while (i < SES_LEN(rungs) && !ses_equal(at, n, rungs[i]->name)) i++;
-        if (i == SES_LEN(rungs)) {
-            ses_buf names = { 0 };
-            for (i = 0; i < SES_LEN(rungs); i++)
-                ses_buf_appendf(&names, "%s%s", i ? ", " : "", rungs[i]->name);
-            ses_fail(e, SES_EUSAGE, "--%s %.*s: unknown rung; choose from %s", option, (int)n, at,
-                     names.data ? names.data : "");
-            ses_buf_free(&names);
-            return false;
-        }
-        at += n + (at[n] == ',');
+    ses_string s;
+    for (size_t k = 0; ses_comma_item(list, k, &s); k++) {
+        size_t i = 0;
+        while (name_at(NULL, i) && !ses_equal(s.p, s.n, name_at(NULL, i))) i++;
+        if (name_at(NULL, i)) continue;
+        ses_fail_unknown(e, SES_EUSAGE, "method", s, name_at, NULL);
+        return ses_wrap(e, "--%s", option);
     }
     return true;
 }
 
-static bool select_rungs(ses_ladder *l, ses_err *e)
+/* The methods of --only without the ones of --skip; checks the files that they read. */
+static bool choose_methods(ses_ladder *l, ses_err *e)
 {
     const ses_ladder_args *a = l->a;
+    const ses_ladder_method *m;
+    size_t n = 0;
+    while (ses_ladder_method_at(n)) n++;
     if (!check_list("only", a->only, e) || !check_list("skip", a->skip, e)) return false;
-    l->row = ses_alloc_array(SES_LEN(rungs), sizeof *l->row, e);
-    for (size_t i = 0; l->row && i < SES_LEN(rungs); i++)
-        if ((!a->only || is_listed(a->only, rungs[i]->name)) && !is_listed(a->skip, rungs[i]->name))
-            l->row[l->n_rows++].rung = rungs[i];
-    return l->row && (l->n_rows || ses_fail(e, SES_EUSAGE, "--only and --skip leave no rung"));
+    l->row = ses_alloc_array(n, sizeof *l->row, e);
+    for (size_t i = 0; l->row && (m = ses_ladder_method_at(i)); i++) {
+        if ((a->only && !is_listed(a->only, m->name)) || is_listed(a->skip, m->name)) continue;
+        if (m->check && !m->check(a, e)) return false;
+        l->row[l->n_rows++] = (ses_ladder_row){ .base = { .name = m->name, .after = SIZE_MAX }, .method = m };
+    }
+    return l->row && (l->n_rows || ses_fail(e, SES_EUSAGE, "--only and --skip leave no method"));
 }
 
-static bool check_rungs(const ses_ladder *l, ses_err *e)
-{
-    for (size_t i = 0; i < l->n_rows; i++)
-        if (l->row[i].rung->check && !l->row[i].rung->check(l->a, e)) return false;
-    return true;
-}
-
-/* ---- helpers of rungs ---- */
+/* ---- helpers of methods ---- */
 
 ses_finetune_options ses_ladder_options(const ses_ladder *l, const char *dir, int64_t seed)
 {
@@ -98,8 +89,8 @@ ses_finetune_options ses_ladder_options(const ses_ladder *l, const char *dir, in
     o.run.price_per_kwh = l->a->energy.price_per_kwh;
     o.bootstrap = l->a->bootstrap;
     o.confidence = l->a->confidence;
-    o.command = l->command;
-    o.command_options = l->settings;
+    o.command = l->x.command;
+    o.command_options = l->x.settings;
     return o;
 }
 
@@ -110,11 +101,11 @@ static bool should_continue(void *ctx, int64_t done, int64_t total, double loss)
     return !ses_train_monitor_should_stop();
 }
 
-bool ses_ladder_run_classifier(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed,
+bool ses_ladder_run_classifier(ses_ladder *l, const ses_ladder_method *r, const char *dir, int64_t seed,
                                const char *vectors, ses_err *e)
 {
-    ses_progress bar = ses_progress_start(stderr, &l->c->err, l->c->quiet, "training steps", 0);
-    ses_classifier_plan p = { .kind = ses_classifier_find(r->method, e),
+    ses_progress bar = ses_progress_start(stderr, &l->x.c->err, l->x.c->quiet, "training steps", 0);
+    ses_classifier_plan p = { .kind = ses_classifier_find(r->classifier, e),
                               .progress = should_continue,
                               .ctx = &bar };
     if (!p.kind) return false;
@@ -125,11 +116,6 @@ bool ses_ladder_run_classifier(ses_ladder *l, const ses_rung *r, const char *dir
     ses_progress_end(&bar);
     ses_finetune_free(f);
     return f != NULL;
-}
-
-bool ses_rung_run_classifier(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed, ses_err *e)
-{
-    return ses_ladder_run_classifier(l, r, dir, seed, NULL, e);
 }
 
 bool ses_ladder_write_extra(const char *dir, double seconds, double joules, double bytes, ses_err *e)
@@ -174,6 +160,8 @@ double ses_ladder_folder_bytes(const char *dir)
 }
 
 /* ---- figures of a folder ---- */
+
+bool ses_ladder_is_done(const ses_ladder_row *row) { return row->base.state == SES_JOB_DONE; }
 
 static bool has_file(const char *dir, const char *name)
 {
@@ -225,7 +213,7 @@ bool ses_ladder_read_run(const ses_ladder *l, const char *dir, ses_ladder_row *r
 
 /* ---- running ---- */
 
-static char *folder_of(const ses_ladder *l, const ses_rung *r, int64_t k, ses_err *e)
+static char *folder_of(const ses_ladder *l, const ses_ladder_method *r, int64_t k, ses_err *e)
 {
     char name[100];
     if (k)
@@ -237,11 +225,11 @@ static char *folder_of(const ses_ladder *l, const ses_rung *r, int64_t k, ses_er
 
 static bool run_seed(ses_ladder *l, ses_ladder_row *row, int64_t k, double *score, ses_err *e)
 {
-    char *dir = folder_of(l, row->rung, k, e);
+    char *dir = folder_of(l, row->method, k, e);
     bool ok = dir != NULL;
     bool finished = ok && l->a->resume && ses_ladder_read_run(l, dir, row, score);
     if (ok && !finished)
-        ok = row->rung->run(l, row->rung, dir, l->a->seed + k, e) &&
+        ok = row->method->run(l, row->method, dir, l->a->seed + k, e) &&
              (ses_ladder_read_run(l, dir, row, score) ||
               ses_fail(e, SES_EIO, "%s: results cannot be read", dir));
     row->runs += ok;
@@ -249,69 +237,74 @@ static bool run_seed(ses_ladder *l, ses_ladder_row *row, int64_t k, double *scor
     return ok;
 }
 
+/* Means over the seeds. */
 static void average(ses_ladder_row *row, const double *score, int64_t n)
 {
-    double sum = 0, squares = 0, runs = (double)n;
-    for (int64_t i = 0; i < n; i++) sum += score[i];
-    row->score = sum / runs;
-    for (int64_t i = 0; i < n; i++) squares += (score[i] - row->score) * (score[i] - row->score);
-    row->deviation = n > 1 ? sqrt(squares / (runs - 1)) : NAN;
+    double runs = (double)n;
+    ses_mean_interval x = ses_mean_interval_of(score, (size_t)n, 0.95);
+    row->score = x.mean;
+    row->deviation = x.deviation;
     row->train_seconds /= runs;
     row->joules /= runs;
     row->seconds_per_text /= runs;
     row->bytes /= runs;
-    row->done = true;
 }
 
-/* The result of a rung as soon as it is there: the table follows after the last rung. */
+/* The result of a method as soon as it is there: the table follows after the last method. */
 static void show_row(const ses_ladder *l, const ses_ladder_row *row)
 {
     char time[SES_NUMBER_TEXT];
-    if (l->c->quiet) return;
-    fprintf(stderr, "%s: %s %.4f, trained in %s\n", row->rung->name, l->metric, row->score,
-            ses_elapsed_text(time, row->train_seconds));
+    if (l->x.c->quiet) return;
+    if (ses_ladder_is_done(row))
+        fprintf(stderr, "%s: %s %.4f, trained in %s\n", row->method->name, l->metric, row->score,
+                ses_elapsed_text(time, row->train_seconds));
+    else
+        fprintf(stderr, "sesame: %s: %s\n", row->method->name, row->base.reason);
 }
 
-/* A rung that fails does not end the ladder; a signal does. */
-static bool run_row(ses_ladder *l, size_t i, ses_err *e)
+static ses_planned_job *job_at(void *ctx, size_t i) { return &((ses_ladder *)ctx)->row[i].base; }
+
+/* A method that fails does not end the ladder; a signal does. */
+static bool start(void *ctx, size_t i, int *pid, ses_err *e)
 {
+    ses_ladder *l = ctx;
     ses_ladder_row *row = &l->row[i];
     ses_err why = { 0 };
-    int64_t seeds = row->rung->seeded ? l->a->seeds : 1, k = 0;
+    int64_t seeds = row->method->seeded ? l->a->seeds : 1, k = 0;
+    (void)pid;
+    if (row->method->unavailable && row->method->unavailable(l, row->base.reason, sizeof row->base.reason)) {
+        row->base.state = SES_JOB_FAILED;
+        return true;
+    }
     double *score = ses_alloc_array((size_t)seeds, sizeof *score, e);
     if (!score) return false;
-    if (row->rung->unavailable && row->rung->unavailable(l, row->reason, sizeof row->reason))
-        return ses_free(score), true;
-    if (!l->c->quiet)
-        fprintf(stderr, "%s[%zu/%zu] %s%s: %s\n", ses_style_on(&l->c->err, SES_BOLD), i + 1, l->n_rows,
-                row->rung->name, ses_style_on(&l->c->err, SES_PLAIN), row->rung->summary);
+    if (!l->x.c->quiet)
+        fprintf(stderr, "%s[%zu/%zu] %s%s: %s\n", ses_style_on(&l->x.c->err, SES_BOLD), i + 1, l->n_rows,
+                row->method->name, ses_style_on(&l->x.c->err, SES_PLAIN), row->method->summary);
     while (k < seeds && run_seed(l, row, k, &score[k], &why)) k++;
     if (k == seeds) {
         average(row, score, seeds);
-        show_row(l, row);
+        row->base.state = SES_JOB_DONE;
     } else
-        snprintf(row->reason, sizeof row->reason, "%.280s", why.msg);
-    if (why.code && !ses_train_monitor_should_stop() && !l->c->quiet)
-        fprintf(stderr, "sesame: %s: %s\n", row->rung->name, row->reason);
+        ses_job_fail(&row->base, &why);
+    if (k == seeds || !ses_train_monitor_should_stop()) show_row(l, row);
     ses_free(score);
     return true;
 }
 
-static bool write_ladder(const ses_ladder *l, ses_err *e)
+static bool save(void *ctx, size_t i, ses_err *e)
 {
-    ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
-    ses_json_begin_object(w);
-    ses_ladder_put(l, w);
-    ses_json_end_object(w);
-    return ses_json_writer_save(w, l->root, LADDER_FILE, true, e);
+    const ses_ladder *l = ctx;
+    (void)i;
+    return ses_experiment_write(&l->x, l->root, e);
 }
 
-static bool run_all(ses_ladder *l, ses_err *e)
+static bool run_all(ses_ladder *l, bool *stopped, ses_err *e)
 {
-    for (size_t i = 0; i < l->n_rows && !ses_train_monitor_should_stop(); i++)
-        if (!run_row(l, i, e) || !write_ladder(l, e)) return false;
-    return true;
+    ses_job_runner r = {
+        .c = l->x.c, .n = l->n_rows, .at_once = 1, .ctx = l, .job = job_at, .start = start, .save = save
+    };
+    return ses_job_runner_run(&r, stopped, e);
 }
 
 /* ---- the folder ---- */
@@ -322,17 +315,8 @@ static const char *const IRRELEVANT = "only|skip|output|svg|html|resume|overwrit
 
 static bool open_output(ses_ladder *l, ses_err *e)
 {
-    const ses_ladder_args *a = l->a;
-    ses_result_folder f = { .dir = a->output,
-                            .file = LADDER_FILE,
-                            .noun = "ladder",
-                            .hint = "--overwrite repeats all rungs",
-                            .settings = l->settings,
-                            .ignored = IRRELEVANT,
-                            .resume = a->resume,
-                            .overwrite = a->overwrite };
-    l->root = ses_strdup(a->output, e);
-    return l->root && (l->lock = ses_result_folder_lock(&f, 0, e));
+    l->root = ses_strdup(l->a->output, e);
+    return l->root && (l->lock = ses_experiment_lock(&l->x, 0, e));
 }
 
 static bool open_root(ses_ladder *l, ses_err *e)
@@ -350,18 +334,14 @@ static bool open_root(ses_ladder *l, ses_err *e)
 
 static bool describe(ses_ladder *l, ses_err *e)
 {
-    const ses_command_fact facts[] = {
+    const ses_command_value data[] = {
         { .name = "task", .text = l->task },
         { .name = "train", .text = l->train_name },
         { .name = "test", .text = l->test_name },
         { .name = "train_texts", .number = (int64_t)ses_examples_count(l->train) },
         { .name = "test_texts", .number = (int64_t)ses_examples_count(l->test) },
     };
-    ses_command_text t;
-    if (!ses_command_text_with_facts(l->c, facts, SES_LEN(facts), &t, e)) return false;
-    l->settings = t.options;
-    l->command = t.line;
-    return true;
+    return ses_experiment_describe(&l->x, data, SES_LEN(data), e);
 }
 
 static bool check_outputs(const ses_ladder_args *a, ses_err *e)
@@ -383,27 +363,40 @@ static void ladder_free(ses_ladder *l)
     ses_examples_free(l->test);
     ses_device_free(l->dev);
     ses_free(l->root);
-    ses_free(l->settings);
-    ses_free(l->command);
+    ses_experiment_free(&l->x);
     ses_free(l->row);
 }
 
 static bool has_result(const ses_ladder *l)
 {
     for (size_t i = 0; i < l->n_rows; i++)
-        if (l->row[i].done) return true;
+        if (ses_ladder_is_done(&l->row[i])) return true;
     return false;
 }
 
 bool ses_ladder_command(ses_call *c, ses_err *e)
 {
-    ses_ladder l = { .c = c, .a = c->args };
+    const ses_ladder_args *a = c->args;
+    ses_ladder l = { .x = { .c = c,
+                            .name = "ladder",
+                            .noun = "ladder",
+                            .title = "methods of classification on one data set",
+                            .output = a->output,
+                            .hint = "--overwrite repeats all methods",
+                            .ignored = IRRELEVANT,
+                            .resume = a->resume,
+                            .overwrite = a->overwrite,
+                            .json = a->compute.json,
+                            .seed = (uint64_t)a->seed,
+                            .put = ses_ladder_put,
+                            .fill = ses_ladder_fill },
+                     .a = a };
+    bool stopped = false;
     ses_device_options d = ses_compute_device_options(&l.a->compute);
     char train[SES_NUMBER_TEXT], test[SES_NUMBER_TEXT], text[400];
     ses_train_monitor_catch_signals();
-    bool ok = check_outputs(l.a, e) && select_rungs(&l, e) && check_rungs(&l, e) && ses_ladder_read(&l, e) &&
-              describe(&l, e) && open_root(&l, e) &&
-              (l.dev = ses_device_open(l.a->compute.device, &d, e)) != NULL;
+    bool ok = check_outputs(l.a, e) && choose_methods(&l, e) && ses_ladder_read(&l, e) && describe(&l, e) &&
+              open_root(&l, e) && (l.dev = ses_device_open(l.a->compute.device, &d, e)) != NULL;
     if (ok && !c->quiet)
         fprintf(stderr, "%s texts for training, %s for the test%s\n",
                 ses_grouped_text(train, (int64_t)ses_examples_count(l.train)),
@@ -411,12 +404,15 @@ bool ses_ladder_command(ses_call *c, ses_err *e)
                 c->n_operands == 2 ? ", split off at random from each class" : "");
     if (ok && !c->quiet && *ses_row_overlap_text(&l.overlap, l.test_name, text, sizeof text))
         fprintf(stderr, "%s\n", text);
-    ok = ok && run_all(&l, e) && ses_ladder_show(&l, e);
-    if (ok && ses_train_monitor_should_stop()) {
-        fprintf(stderr, l.temporary ? "stopped\n" : "stopped; the same command with --resume continues\n");
+    ok = ok && run_all(&l, &stopped, e) &&
+         ses_experiment_show(&l.x, a->svg, a->html, a->overwrite || a->resume, e);
+    if (ok && stopped && l.temporary) {
+        fprintf(stderr, "stopped\n");
         ok = false; /* main exits with the code of the signal */
-    } else if (ok && !has_result(&l)) {
-        fprintf(stderr, "sesame: no rung has a result\n");
+    }
+    ok = ok && ses_experiment_end(&l.x, stopped);
+    if (ok && !has_result(&l)) {
+        fprintf(stderr, "sesame: no method has a result\n");
         ok = false;
     }
     ladder_free(&l);

@@ -84,27 +84,27 @@ bool ses_ladder_read(ses_ladder *l, ses_err *e)
     ses_finetune_task_options none = { 0 };
     const ses_finetune_task *task;
     ses_data_spec spec;
-    d.task = l->task = l->c->operands[0];
+    d.task = l->task = l->x.c->operands[0];
     if (!ses_finetune_resolve_task(&d, &none, &task, &spec, e)) return false;
     if (!task->by_words)
         return ses_fail(e, SES_EUSAGE, "%s: a ladder compares methods of classification; use classify",
                         d.task);
     l->metric = spec.best_metric;
     l->lower_is_better = ses_metric_lower_is_better(l->metric);
-    l->train_name = l->c->operands[1];
-    l->test_name = l->c->n_operands > 2 ? l->c->operands[2] : l->train_name;
+    l->train_name = l->x.c->operands[1];
+    l->test_name = l->x.c->n_operands > 2 ? l->x.c->operands[2] : l->train_name;
     ses_examples *all = ses_data_open(&spec, l->train_name, NULL, e);
     if (!all) return false;
-    ses_note_data(l->c, all, l->train_name, true);
+    ses_note_data(l->x.c, all, l->train_name, true);
     bool ok = ses_examples_check_learnable(all, e) || ses_wrap(e, "%s", l->train_name);
-    if (ok && l->c->n_operands == 2) {
+    if (ok && l->x.c->n_operands == 2) {
         ok = split(l, all, e);
         ses_examples_free(all);
     } else if (ok) {
         l->train = all;
         l->test = ses_data_open(&spec, l->test_name, all, e);
         ok = l->test != NULL;
-        if (ok) ses_note_data(l->c, l->test, l->test_name, false);
+        if (ok) ses_note_data(l->x.c, l->test, l->test_name, false);
     } else
         ses_examples_free(all);
     return ok && ses_examples_overlap(l->train, l->test, &l->overlap, e);

@@ -44,7 +44,7 @@ bool ses_ladder_check_type(const char *option, const char *dir, const char *type
 
 bool ses_ladder_finetune(ses_ladder *l, ses_finetune_options o, const char *dir, ses_err *e)
 {
-    ses_train_monitor monitor = { .term = &l->c->err, .quiet = l->c->quiet, .metric = l->metric };
+    ses_train_monitor monitor = { .term = &l->x.c->err, .quiet = l->x.c->quiet, .metric = l->metric };
     ses_run_end end = SES_RUN_COMPLETE;
     o.task.max_length = l->a->max_length;
     if (l->least_updates && o.train_examples)

@@ -4,8 +4,6 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/number_text.h"
-#include "cli/train/command_text.h"
-#include "cli/ui/report_output.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/sparkline.h"
 #include "figure/report.h"
@@ -17,9 +15,9 @@
 static void put_row(const ses_ladder_row *r, ses_json_writer *w)
 {
     ses_json_begin_object(w);
-    ses_json_member_string(w, "method", r->rung->name);
-    ses_json_member_string(w, "summary", r->rung->summary);
-    if (r->done) {
+    ses_json_member_string(w, "method", r->method->name);
+    ses_json_member_string(w, "summary", r->method->summary);
+    if (ses_ladder_is_done(r)) {
         ses_json_member_real(w, "score", r->score);
         ses_json_member_real(w, "low", r->low);
         ses_json_member_real(w, "high", r->high);
@@ -30,13 +28,13 @@ static void put_row(const ses_ladder_row *r, ses_json_writer *w)
         ses_json_member_real(w, "train_joules", r->joules);
         ses_json_member_real(w, "bytes", r->bytes);
     } else
-        ses_json_member_string(w, "reason", *r->reason ? r->reason : "not run");
+        ses_json_member_string(w, "reason", *r->base.reason ? r->base.reason : "not run");
     ses_json_end_object(w);
 }
 
-void ses_ladder_put(const ses_ladder *l, ses_json_writer *w)
+void ses_ladder_put(const void *ladder, ses_json_writer *w)
 {
-    ses_command_text_put_settings(l->settings, w);
+    const ses_ladder *l = ladder;
     ses_json_member_string(w, "metric", l->metric);
     ses_json_member_bool(w, "lower_is_better", l->lower_is_better);
     ses_json_member_int(w, "test_texts_in_train", (int64_t)l->overlap.shared);
@@ -50,7 +48,7 @@ void ses_ladder_put(const ses_ladder *l, ses_json_writer *w)
 static void put_cells(ses_figure *t, const ses_ladder_row *r, bool seeds)
 {
     char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT], c[SES_NUMBER_TEXT], d[SES_NUMBER_TEXT];
-    ses_figure_cell(t, "%s", r->rung->name);
+    ses_figure_cell(t, "%s", r->method->name);
     ses_figure_cell(t, "%.2f", 100 * r->score);
     if (seeds) isnan(r->deviation) ? ses_figure_cell(t, "-") : ses_figure_cell(t, "%.2f", 100 * r->deviation);
     isnan(r->low) ? ses_figure_cell(t, "-") : ses_figure_cell(t, "%.2f to %.2f", 100 * r->low, 100 * r->high);
@@ -67,8 +65,8 @@ static bool put_bars(const ses_ladder *l, ses_report *r, ses_err *e)
     char title[120];
     int64_t n = 0;
     for (size_t i = 0; value && i < l->n_rows; i++) {
-        if (!l->row[i].done) continue;
-        name[n] = l->row[i].rung->name;
+        if (!ses_ladder_is_done(&l->row[i])) continue;
+        name[n] = l->row[i].method->name;
         value[n++] = 100 * l->row[i].score;
     }
     snprintf(title, sizeof title, "%s x 100", l->metric);
@@ -79,20 +77,21 @@ static bool put_bars(const ses_ladder *l, ses_report *r, ses_err *e)
     return ok;
 }
 
-static bool fill(const ses_ladder *l, ses_report *r, ses_err *e)
+bool ses_ladder_fill(const void *ladder, ses_report *r, ses_err *e)
 {
+    const ses_ladder *l = ladder;
     char columns[200], text[400];
     bool seeds = l->a->seeds > 1;
     size_t done = 0;
     snprintf(columns, sizeof columns, "method|>%s%s|>%g %% interval|>training|>per text|>energy|>size",
              l->metric, seeds ? "|>deviation" : "", l->a->confidence);
     ses_report_set_title(r, "Methods on %s", ses_path_name_of(l->test_name).s);
-    for (size_t i = 0; i < l->n_rows; i++) done += l->row[i].done;
+    for (size_t i = 0; i < l->n_rows; i++) done += ses_ladder_is_done(&l->row[i]);
     ses_figure *t = done ? ses_report_table(r, "Methods", columns) : NULL;
     for (size_t i = 0; i < l->n_rows; i++)
-        if (l->row[i].done) put_cells(t, &l->row[i], seeds);
+        if (ses_ladder_is_done(&l->row[i])) put_cells(t, &l->row[i], seeds);
     if (!put_bars(l, r, e)) return false;
-    if (l->c->n_operands == 2)
+    if (l->x.c->n_operands == 2)
         ses_report_note(
             r, "%s was split: %zu texts for training, %zu (%g of each class, seed %lld) for the test.",
             ses_path_name_of(l->train_name).s, ses_examples_count(l->train), ses_examples_count(l->test),
@@ -100,37 +99,8 @@ static bool fill(const ses_ladder *l, ses_report *r, ses_err *e)
     if (*ses_row_overlap_text(&l->overlap, ses_path_name_of(l->test_name).s, text, sizeof text))
         ses_report_note(r, "%s.", text);
     for (size_t i = 0; i < l->n_rows; i++)
-        if (!l->row[i].done)
-            ses_report_note(r, "%s has no result: %s.", l->row[i].rung->name,
-                            *l->row[i].reason ? l->row[i].reason : "not run");
-    return ses_report_ok(r, e);
-}
-
-static bool print_json(const ses_ladder *l, ses_err *e)
-{
-    ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
-    ses_json_begin_object(w);
-    ses_ladder_put(l, w);
-    ses_json_end_object(w);
-    return ses_json_writer_print(w, e);
-}
-
-bool ses_ladder_show(const ses_ladder *l, ses_err *e)
-{
-    const ses_ladder_args *a = l->a;
-    ses_report *r = ses_report_new(e);
-    ses_report_head h = { .analysis = "ladder",
-                          .title = "methods of classification on one data set",
-                          .command = l->command,
-                          .settings = l->settings,
-                          .seed = (uint64_t)a->seed };
-    if (!r) return false;
-    ses_json_begin_object(ses_report_json(r));
-    ses_ladder_put(l, ses_report_json(r));
-    ses_json_end_object(ses_report_json(r));
-    bool ok = fill(l, r, e) && ses_report_write_files(r, &h, a->svg, a->html, a->overwrite || a->resume, e) &&
-              (a->compute.json ? print_json(l, e) : ses_report_print(r, &l->c->out, e));
-    ses_report_free(r);
-    return ok;
+        if (!ses_ladder_is_done(&l->row[i]))
+            ses_report_note(r, "%s has no result: %s.", l->row[i].method->name,
+                            *l->row[i].base.reason ? l->row[i].base.reason : "not run");
+    return true;
 }

@@ -43,7 +43,7 @@ static bool train_vectors(const ses_ladder *l, const char *texts, const char *ve
     char seed_text[SES_NUMBER_TEXT];
     const char *const name[] = { "min-count", "epochs", "seed" }, *const value[] = { "2", "10", seed_text };
     const ses_vector_trainer *t = ses_vector_trainer_find("skipgram", e);
-    ses_progress bar = ses_progress_start(stderr, &l->c->err, l->c->quiet, "word vectors", 0);
+    ses_progress bar = ses_progress_start(stderr, &l->x.c->err, l->x.c->quiet, "word vectors", 0);
     ses_vector_job job = { .corpus = &texts,
                            .n_corpus = 1,
                            .output = vectors,
@@ -56,7 +56,7 @@ static bool train_vectors(const ses_ladder *l, const char *texts, const char *ve
     bool ok = t && ses_vector_job_set(&job, t, name, value, SES_LEN(name), e) && t->run(&job, e);
     ses_progress_end(&bar);
     char *checkpoint = job.stopped ? ses_vector_checkpoint_path(&job, NULL) : NULL;
-    if (checkpoint) ses_file_remove(checkpoint, NULL); /* a resumed ladder repeats the rung */
+    if (checkpoint) ses_file_remove(checkpoint, NULL); /* a resumed ladder repeats the method */
     ses_free(checkpoint);
     return ok;
 }
@@ -73,8 +73,8 @@ bool ses_ladder_check_vectors(const ses_ladder_args *a, ses_err *e)
     return ok || ses_wrap(e, "--vectors");
 }
 
-bool ses_ladder_with_vectors(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed,
-                             ses_vectors_rung *run, ses_err *e)
+bool ses_ladder_with_vectors(ses_ladder *l, const ses_ladder_method *r, const char *dir, int64_t seed,
+                             ses_vectors_method *run, ses_err *e)
 {
     ses_energy_meter meter;
     if (l->a->vectors) return run(l, r, dir, seed, l->a->vectors, e);

@@ -32,8 +32,8 @@ bool ses_command_text_make(const ses_command *c, const void *args, ses_command_t
     return finish(out, &line, w, e);
 }
 
-bool ses_command_text_with_facts(const ses_call *c, const ses_command_fact *fact, size_t n,
-                                 ses_command_text *out, ses_err *e)
+bool ses_command_text_with_values(const ses_call *c, const ses_command_value *value, size_t n,
+                                  ses_command_text *out, ses_err *e)
 {
     const ses_command *cmd = c->command;
     ses_buf line = { 0 };
@@ -48,8 +48,8 @@ bool ses_command_text_with_facts(const ses_call *c, const ses_command_fact *fact
     if (w) {
         ses_json_begin_object(w);
         for (size_t i = 0; i < n; i++)
-            fact[i].text ? ses_json_member_string(w, fact[i].name, fact[i].text)
-                         : ses_json_member_int(w, fact[i].name, fact[i].number);
+            value[i].text ? ses_json_member_string(w, value[i].name, value[i].text)
+                          : ses_json_member_int(w, value[i].name, value[i].number);
         ses_options_put_members(cmd->opt, cmd->n_opt, c->args, w);
         ses_json_end_object(w);
     }

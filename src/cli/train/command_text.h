@@ -12,15 +12,15 @@ typedef struct ses_command_text {
 
 bool ses_command_text_make(const ses_command *c, const void *args, ses_command_text *out, ses_err *e);
 /* The same of a command whose results can be resumed: the line has its operands, and options begin with
- * facts about the data. */
-typedef struct ses_command_fact {
+ * values of the data. */
+typedef struct ses_command_value {
     const char *name, *text; /* text: NULL: a number */
     int64_t number;
-} ses_command_fact;
+} ses_command_value;
 /* Adds the member "settings": options of a command text. */
 void ses_command_text_put_settings(const char *options, ses_json_writer *w);
-bool ses_command_text_with_facts(const ses_call *c, const ses_command_fact *fact, size_t n,
-                                 ses_command_text *out, ses_err *e);
+bool ses_command_text_with_values(const ses_call *c, const ses_command_value *value, size_t n,
+                                  ses_command_text *out, ses_err *e);
 void ses_command_text_free(ses_command_text *t);
 
 /* Whether results in dir of an earlier call can be used: its settings `was` equal the JSON object `now`,

@@ -12,6 +12,7 @@
 #include "base/json/json_helpers.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
+#include "math/student_t.h"
 #include "train/train_folder.h"
 
 #include <inttypes.h>
@@ -41,9 +42,10 @@ static bool name_run(ses_search *s, size_t i, ses_err *e)
         if (b.data[k] == '/') b.data[k] = '-';
     bool ok = ses_buf_ok(&b, e) &&
               (b.len < 200 || ses_fail(e, SES_EUSAGE, "--grid: values too long for a folder name"));
-    r->name = ok ? ses_arena_strndup(&s->mem, b.data, b.len, e) : NULL;
+    r->base = (ses_planned_job){ .after = SIZE_MAX };
+    r->base.name = ok ? ses_arena_strndup(&s->mem, b.data, b.len, e) : NULL;
     ses_buf_free(&b);
-    char *dir = r->name ? ses_path_join(s->a->s.train.run.output, r->name, e) : NULL;
+    char *dir = r->base.name ? ses_path_join(s->a->s.train.run.output, r->base.name, e) : NULL;
     r->dir = dir ? ses_arena_strndup(&s->mem, dir, strlen(dir), e) : NULL;
     ses_free(dir);
     return r->dir != NULL;
@@ -118,7 +120,7 @@ static bool check_inputs(ses_search *s, ses_err *e)
     for (size_t k = 0; k < s->space.n_axes; k++) names |= s->space.axis[k].opt.type == SES_OPT_IS_TEXT;
     for (size_t p = 0; p < (names ? s->points : 1); p++)
         if (!ses_search_args(s, p * s->seeds, &a, e) || !ses_finetune_check_inputs(&a, &overlap, e))
-            return names ? ses_wrap(e, "%s", s->runs[p * s->seeds].name) : false;
+            return names ? ses_wrap(e, "%s", s->runs[p * s->seeds].base.name) : false;
     return true;
 }
 
@@ -162,7 +164,7 @@ bool ses_search_read(ses_search *s, ses_search_run *r, const ses_finetune_args *
         ses_json_real(ses_json_get(results, key), &r->score);
         ses_json_real(ses_json_get(results, "train_runtime"), &r->seconds);
         ses_json_real(ses_json_get(results, "train_energy_kwh"), &r->kwh);
-        r->done = ok;
+        if (ok) r->base.state = SES_JOB_DONE;
     }
     ses_json_free(about);
     ses_json_free(all);
@@ -178,26 +180,25 @@ typedef struct summary {
 
 bool ses_search_is_better(const ses_search *s, double a, double b) { return s->lower ? a < b : a > b; }
 
+bool ses_search_is_done(const ses_search_run *r) { return r->base.state == SES_JOB_DONE; }
+
 static summary summarize(const ses_search *s, size_t point)
 {
     summary x = { .best = SIZE_MAX };
-    double squares = 0;
-    for (size_t k = 0; k < s->seeds; k++) {
+    double *score = ses_alloc_array(s->seeds, sizeof *score, NULL);
+    for (size_t k = 0; score && k < s->seeds; k++) {
         const ses_search_run *r = &s->runs[point * s->seeds + k];
-        if (!r->done || isnan(r->score)) continue;
-        x.n++;
-        x.mean += r->score;
+        if (!ses_search_is_done(r) || isnan(r->score)) continue;
+        score[x.n++] = r->score;
         x.seconds += r->seconds;
         x.kwh += r->kwh;
         if (x.best == SIZE_MAX || ses_search_is_better(s, r->score, s->runs[x.best].score))
             x.best = point * s->seeds + k;
     }
-    x.mean = x.n ? x.mean / (double)x.n : NAN;
-    for (size_t k = 0; k < s->seeds; k++) {
-        const ses_search_run *r = &s->runs[point * s->seeds + k];
-        if (r->done && !isnan(r->score)) squares += (r->score - x.mean) * (r->score - x.mean);
-    }
-    x.deviation = x.n > 1 ? sqrt(squares / (double)(x.n - 1)) : NAN;
+    ses_mean_interval m = ses_mean_interval_of(score, x.n, 0.95);
+    x.mean = m.mean;
+    x.deviation = m.deviation;
+    ses_free(score);
     return x;
 }
 
@@ -215,9 +216,9 @@ static size_t best_point(const ses_search *s)
 static void put_run(const ses_search_run *r, ses_json_writer *w)
 {
     ses_json_begin_object(w);
-    ses_json_member_string(w, "name", r->name);
+    ses_json_member_string(w, "name", r->base.name);
     ses_json_member_int(w, "seed", r->seed);
-    if (r->done) {
+    if (ses_search_is_done(r)) {
         ses_json_member_real(w, "score", r->score);
         ses_json_member_real(w, "train_runtime", r->seconds);
         ses_json_member_real(w, "train_energy_kwh", r->kwh);
@@ -227,21 +228,21 @@ static void put_run(const ses_search_run *r, ses_json_writer *w)
         for (size_t i = 0; i < r->n_rounds; i++) ses_json_put_real(w, r->round[i]);
         ses_json_end_array(w);
     }
-    if (*r->failed) ses_json_member_string(w, "failed", r->failed);
+    if (*r->base.reason) ses_json_member_string(w, "failed", r->base.reason);
     ses_json_end_object(w);
 }
 
-static void put_all(const ses_search *s, ses_json_writer *w)
+static void put(const void *search, ses_json_writer *w)
 {
+    const ses_search *s = search;
     size_t best = best_point(s);
-    ses_json_begin_object(w);
     if (s->rounds) {
         ses_json_put_key(w, "settings");
         ses_options_put_json(ses_command_finetune.opt, ses_command_finetune.n_opt, s->a, w);
     }
     ses_json_member_string(w, "metric", *s->metric ? s->metric : NULL);
     ses_json_member_bool(w, "lower_is_better", s->lower);
-    ses_json_member_string(w, "best", best == SIZE_MAX ? NULL : s->runs[summarize(s, best).best].name);
+    ses_json_member_string(w, "best", best == SIZE_MAX ? NULL : s->runs[summarize(s, best).best].base.name);
     ses_json_member_array(w, "points");
     for (size_t p = 0; p < s->points; p++) {
         summary x = summarize(s, p);
@@ -256,14 +257,13 @@ static void put_all(const ses_search *s, ses_json_writer *w)
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
-    ses_json_end_object(w);
 }
 
-bool ses_search_write(const ses_search *s, ses_err *e)
+bool ses_search_save(void *search, size_t i, ses_err *e)
 {
-    ses_json_writer *w = ses_json_writer_new(2, e);
-    if (w) put_all(s, w);
-    return ses_json_writer_save(w, s->a->s.train.run.output, SES_GRID_FILE, true, e);
+    const ses_search *s = search;
+    (void)i;
+    return ses_experiment_write(&s->x, s->x.output, e);
 }
 
 static ses_text_table *table_of(const ses_search *s, ses_err *e)
@@ -286,7 +286,10 @@ static void put_score(ses_text_table *t, ses_style style, bool is_known, double 
 static void put_part(const ses_search *s, const ses_search_run *r, ses_style style, ses_text_table *t)
 {
     double part = ses_halving_part(s, r);
-    put_score(t, style, !isnan(part), r->done ? r->score : r->n_rounds ? r->round[r->n_rounds - 1] : NAN);
+    put_score(t, style, !isnan(part),
+              ses_search_is_done(r) ? r->score
+              : r->n_rounds         ? r->round[r->n_rounds - 1]
+                                    : NAN);
     if (isnan(part))
         ses_text_table_cell(t, "-");
     else if (part == 1)
@@ -318,101 +321,100 @@ static bool show(const ses_search *s, ses_err *e)
         ses_text_table_cell(t, "%s", x.n ? ses_duration_text(time, x.seconds) : "-");
         ses_text_table_cell(t, "%s", x.n ? ses_watt_hours_text(energy, 3.6e6 * x.kwh) : "-");
     }
-    bool ok = ses_text_table_print(t, stdout, &s->c->out, 0, e);
+    bool ok = ses_text_table_print(t, stdout, &s->x.c->out, 0, e);
     ses_text_table_free(t);
     if (ok && best != SIZE_MAX) {
         const ses_search_run *r = &s->runs[summarize(s, best).best];
-        ses_show_line(&s->c->out, "Best", "%s: %s %.4f", r->dir, s->metric, r->score);
-        ses_show_line(&s->c->out, "Next", "sesame compare %s", s->a->s.train.run.output);
+        ses_show_line(&s->x.c->out, "Best", "%s: %s %.4f", r->dir, s->metric, r->score);
+        ses_show_line(&s->x.c->out, "Next", "sesame compare %s", s->a->s.train.run.output);
     }
     return ok;
 }
 
 /* ---- running ---- */
 
-static bool note_entry(void *ctx, const char *name)
-{
-    bool *other = ctx;
-    *other |= strcmp(name, ".lock") && strncmp(name, ".sesame-", 8);
-    return true;
-}
-
-static bool output_is_free(const ses_finetune_args *a, ses_err *e)
-{
-    bool other = false;
-    if (a->s.train.run.overwrite && a->s.train.run.resume)
-        return ses_fail(e, SES_EUSAGE, "--resume continues the runs, --overwrite replaces them: set one");
-    if (a->s.train.run.overwrite || !ses_path_exists(a->s.train.run.output)) return true;
-    if (!ses_dir_each(a->s.train.run.output, note_entry, &other, e)) return false;
-    char *grid = ses_path_join(a->s.train.run.output, SES_GRID_FILE, e);
-    bool ok = grid && (!other || (a->s.train.run.resume && ses_path_exists(grid)));
-    ses_free(grid);
-    return ok || ses_fail(e, SES_EIO, "%s: not empty: %s", a->s.train.run.output,
-                          a->s.train.run.resume ? "no " SES_GRID_FILE " to resume from"
-                                                : "--resume continues its runs, --overwrite replaces them");
-}
+static ses_planned_job *job_at(void *search, size_t i) { return &((ses_search *)search)->runs[i].base; }
 
 bool ses_search_note_failure(ses_search_run *r, const ses_err *why, ses_err *e)
 {
     if (why->code != SES_EARG) {
         if (e) *e = *why;
-        return ses_wrap(e, "%s", r->name);
+        return ses_wrap(e, "%s", r->base.name);
     }
-    ses_quote(r->failed, sizeof r->failed, why->msg, strlen(why->msg));
-    fprintf(stderr, "sesame: %s: %s\n", r->name, r->failed);
+    ses_job_fail(&r->base, why);
+    fprintf(stderr, "sesame: %s: %s\n", r->base.name, r->base.reason);
     return true;
 }
 
-/* A run that fails (its loss is NaN) does not stop the others. */
-static bool run_one(ses_search *s, size_t i, bool *stopped, ses_err *e)
+void ses_search_show_start(const ses_search *s, const ses_search_run *r, const char *part, bool finished,
+                           size_t i, size_t n)
 {
+    const ses_term *t = &s->x.c->err;
+    if (!s->x.c->quiet)
+        fprintf(stderr, "%s[%s%zu/%zu] %s%s%s\n", ses_style_on(t, SES_BOLD), part, i + 1, n, r->base.name,
+                ses_style_on(t, SES_PLAIN), finished || ses_search_is_done(r) ? ": already finished" : "");
+}
+
+/* A run that fails (its loss is NaN) does not stop the others. */
+static bool start(void *ctx, size_t i, int *pid, ses_err *e)
+{
+    ses_search *s = ctx;
     ses_search_run *r = &s->runs[i];
     ses_finetune_args a;
     ses_err error = { 0 };
+    bool stopped = false;
+    (void)pid;
     if (!ses_search_args(s, i, &a, e) || (a.s.train.run.resume && !ses_search_read(s, r, &a, e)))
         return false;
-    if (!s->c->quiet)
-        fprintf(stderr, "%s[%zu/%zu] %s%s%s\n", ses_style_on(&s->c->err, SES_BOLD), i + 1,
-                s->points * s->seeds, r->name, ses_style_on(&s->c->err, SES_PLAIN),
-                r->done ? ": already finished" : "");
-    if (r->done) return true;
-    if (ses_finetune_one(s->c, &a, true, stopped, &error)) {
-        if (*stopped) return true;
-        return ses_search_read(s, r, &a, e) &&
-               (r->done || ses_fail(e, SES_EIO, "%s: results cannot be read", r->dir));
-    }
-    return ses_search_note_failure(r, &error, e);
+    ses_search_show_start(s, r, "", false, i, s->points * s->seeds);
+    if (ses_search_is_done(r)) return true;
+    if (!ses_finetune_one(s->x.c, &a, true, &stopped, &error)) return ses_search_note_failure(r, &error, e);
+    return stopped || (ses_search_read(s, r, &a, e) &&
+                       (ses_search_is_done(r) || ses_fail(e, SES_EIO, "%s: results cannot be read", r->dir)));
 }
 
 static bool run_all(ses_search *s, bool *stopped, ses_err *e)
 {
-    size_t failed = 0, n = s->points * s->seeds;
-    for (size_t i = 0; i < n && !*stopped; i++) {
-        if (!run_one(s, i, stopped, e) || !ses_search_write(s, e)) return false;
-        failed += *s->runs[i].failed != 0;
-        *stopped |= ses_train_monitor_should_stop() && i + 1 < n;
+    ses_job_runner runner = { .c = s->x.c,
+                              .n = s->points * s->seeds,
+                              .at_once = 1,
+                              .ctx = s,
+                              .job = job_at,
+                              .start = start,
+                              .save = ses_search_save };
+    size_t failed = 0, left = 0;
+    if (!ses_job_runner_run(&runner, stopped, e)) return false;
+    for (size_t i = 0; i < runner.n; i++) {
+        failed += s->runs[i].base.state == SES_JOB_FAILED;
+        left += s->runs[i].base.state == SES_JOB_OPEN;
     }
-    return failed < n || ses_fail(e, SES_EARG, "all runs failed; the first: %s", s->runs[0].failed);
+    *stopped = left > 0; /* a signal during the last run has no effect */
+    return failed < runner.n ||
+           ses_fail(e, SES_EARG, "all runs failed; the first: %s", s->runs[0].base.reason);
 }
 
 bool ses_finetune_search(ses_call *c, ses_err *e)
 {
-    ses_search s = { .c = c, .a = c->args };
+    const ses_finetune_args *a = c->args;
+    const ses_training_options *r = &a->s.train.run;
+    ses_search s = { .x = { .c = c,
+                            .name = "grid",
+                            .noun = "search",
+                            .output = r->output,
+                            .resume = r->resume,
+                            .overwrite = r->overwrite,
+                            .put = put },
+                     .a = a };
     bool stopped = false;
     ses_dir_lock *lock = NULL;
-    bool ok = plan(&s, e) && output_is_free(s.a, e) && check_inputs(&s, e) &&
-              ses_dir_make(s.a->s.train.run.output, e) &&
-              (lock = ses_dir_lock_new(s.a->s.train.run.output, e)) != NULL &&
-              (s.a->s.train.run.resume || ses_search_write(&s, e)) &&
+    bool ok = plan(&s, e) && check_inputs(&s, e) && (lock = ses_experiment_lock(&s.x, 0, e)) != NULL &&
+              (r->resume || ses_experiment_write(&s.x, r->output, e)) &&
               (s.rounds ? ses_halving_run : run_all)(&s, &stopped, e);
     if (ok && stopped) fprintf(stderr, "search stopped; the same command with --resume continues\n");
-    if (ok && s.a->compute.json) {
-        ses_json_writer *w = ses_json_writer_new(0, e);
-        if (w) put_all(&s, w);
-        ok = w && ses_json_writer_print(w, e);
-    } else if (ok && !c->quiet && *s.metric) {
+    if (ok && a->compute.json)
+        ok = ses_experiment_print_json(&s.x, e);
+    else if (ok && !c->quiet && *s.metric)
         ok = show(&s, e);
-    }
     ses_dir_lock_free(lock);
     ses_arena_free(&s.mem);
     return ok && !stopped;

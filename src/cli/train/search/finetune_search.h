@@ -3,6 +3,8 @@
 #ifndef SES_CLI_FINETUNE_SEARCH_H
 #define SES_CLI_FINETUNE_SEARCH_H
 
+#include "cli/experiment/experiment.h"
+#include "cli/experiment/job_runner.h"
 #include "cli/train/finetune_command.h"
 #include "search_space.h"
 
@@ -12,17 +14,16 @@ typedef enum { SES_SEARCH_GRID, SES_SEARCH_RANDOM, SES_SEARCH_HALVING } ses_sear
 enum { SES_SEARCH_TRIALS = 9 }; /* default of --trials */
 
 typedef struct ses_search_run {
-    char *name, *dir;
+    ses_planned_job base;
+    char *dir;
     int64_t seed;
-    bool done;
     double score, seconds, kwh;
-    char failed[200];
     double round[SES_SEARCH_ROUNDS]; /* halving: scores at the end of its rounds */
     size_t n_rounds;
 } ses_search_run;
 
 typedef struct ses_search {
-    ses_call *c;
+    ses_experiment x;
     const ses_finetune_args *a;
     ses_arena mem;
     ses_search_space space;
@@ -38,9 +39,13 @@ typedef struct ses_search {
 bool ses_search_args(const ses_search *s, size_t i, ses_finetune_args *out, ses_err *e);
 /* Reads the result of a finished run from its folder; done stays false if it is not finished. */
 bool ses_search_read(ses_search *s, ses_search_run *r, const ses_finetune_args *a, ses_err *e);
-bool ses_search_write(const ses_search *s, ses_err *e); /* grid.json */
+bool ses_search_save(void *search, size_t i, ses_err *e); /* writes grid.json */
+bool ses_search_is_done(const ses_search_run *r);         /* it has a result */
 /* Notes why a run has failed; false: the search cannot continue, the error is moved to e. */
 bool ses_search_note_failure(ses_search_run *r, const ses_err *why, ses_err *e);
+/* The line before run i of n: "[1/9] lr=1e-5"; part: "round 1/3, ", or "". */
+void ses_search_show_start(const ses_search *s, const ses_search_run *r, const char *part, bool finished,
+                           size_t i, size_t n);
 bool ses_search_is_better(const ses_search *s, double a, double b);
 
 /* search_halving.c */

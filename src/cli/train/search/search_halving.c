@@ -62,7 +62,7 @@ void ses_halving_set_evaluations(const ses_search *s, ses_finetune_args *a)
 
 double ses_halving_part(const ses_search *s, const ses_search_run *r)
 {
-    if (r->done) return 1;
+    if (ses_search_is_done(r)) return 1;
     return r->n_rounds ? 1 / power(s, s->rounds - r->n_rounds) : NAN;
 }
 
@@ -71,7 +71,7 @@ double ses_halving_part(const ses_search *s, const ses_search_run *r)
 static ses_search_run *find(const ses_search *s, const char *name)
 {
     for (size_t i = 0; name && i < s->points; i++)
-        if (!strcmp(s->runs[i].name, name)) return &s->runs[i];
+        if (!strcmp(s->runs[i].base.name, name)) return &s->runs[i];
     return NULL;
 }
 
@@ -128,7 +128,7 @@ static bool run_round(ses_search *s, size_t i, size_t round, bool *stopped, ses_
     if (!last) a.budget = &budget;
     a.s.train.run.overwrite = !round && s->a->s.train.run.overwrite;
     a.s.train.run.resume = !a.s.train.run.overwrite; /* a new folder starts anew */
-    if (!ses_finetune_one(s->c, &a, true, stopped, &why)) {
+    if (!ses_finetune_one(s->x.c, &a, true, stopped, &why)) {
         r->n_rounds = 0;
         return ses_search_note_failure(r, &why, e);
     }
@@ -136,7 +136,7 @@ static bool run_round(ses_search *s, size_t i, size_t round, bool *stopped, ses_
     if (*stopped) return true;
     if (last)
         return ses_search_read(s, r, &a, e) &&
-               (r->done || ses_fail(e, SES_EIO, "%s: results cannot be read", r->dir));
+               (ses_search_is_done(r) || ses_fail(e, SES_EIO, "%s: results cannot be read", r->dir));
     if (!budget.reached) return ses_fail(e, SES_EIO, "%s: the run ended before its budget", r->dir);
     snprintf(s->metric, sizeof s->metric, "%s", budget.metric ? budget.metric : "loss");
     s->lower = ses_metric_lower_is_better(s->metric);
@@ -179,13 +179,11 @@ static bool run_all(ses_search *s, size_t *trial, size_t *next, bool *stopped, s
         size_t keep = (size_t)fmax(1, floor((double)s->points / power(s, round + 1)));
         for (size_t i = 0; i < n && !*stopped; i++) {
             ses_search_run *r = &s->runs[trial[i]];
-            bool finished = r->n_rounds > round || r->done;
-            if (!s->c->quiet)
-                fprintf(stderr, "%s[round %zu/%zu, %zu/%zu] %s%s%s\n", ses_style_on(&s->c->err, SES_BOLD),
-                        round + 1, s->rounds, i + 1, n, r->name, ses_style_on(&s->c->err, SES_PLAIN),
-                        finished ? ": already finished" : "");
-            if (finished) continue;
-            if (!run_round(s, trial[i], round, stopped, e) || !ses_search_write(s, e)) return false;
+            char part[60];
+            snprintf(part, sizeof part, "round %zu/%zu, ", round + 1, s->rounds);
+            ses_search_show_start(s, r, part, r->n_rounds > round, i, n);
+            if (r->n_rounds > round || ses_search_is_done(r)) continue;
+            if (!run_round(s, trial[i], round, stopped, e) || !ses_search_save(s, 0, e)) return false;
             *stopped |= ses_train_monitor_should_stop();
         }
         if (*stopped) return true;
@@ -193,7 +191,7 @@ static bool run_all(ses_search *s, size_t *trial, size_t *next, bool *stopped, s
         n = keep_best(s, trial, n, round, keep, next);
         memcpy(trial, next, n * sizeof *trial);
     }
-    return n || ses_fail(e, SES_EARG, "all runs failed; the first: %s", s->runs[0].failed);
+    return n || ses_fail(e, SES_EARG, "all runs failed; the first: %s", s->runs[0].base.reason);
 }
 
 bool ses_halving_run(ses_search *s, bool *stopped, ses_err *e)

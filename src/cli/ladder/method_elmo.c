@@ -12,7 +12,7 @@ static bool check(const ses_ladder_args *a, ses_err *e)
     return ses_ladder_check_type("--elmo", a->elmo, "elmo", e);
 }
 
-static bool run(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed, ses_err *e)
+static bool run(ses_ladder *l, const ses_ladder_method *r, const char *dir, int64_t seed, ses_err *e)
 {
     ses_finetune_options o = ses_ladder_options(l, dir, seed);
     (void)r;
@@ -24,9 +24,9 @@ static bool run(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed,
     return ses_ladder_finetune(l, o, dir, e);
 }
 
-const ses_rung ses_rung_elmo = { .name = "elmo",
-                                 .summary = "BiLSTM over features of ELMo",
-                                 .seeded = true,
-                                 .unavailable = unavailable,
-                                 .check = check,
-                                 .run = run };
+const ses_ladder_method ses_ladder_method_elmo = { .name = "elmo",
+                                                   .summary = "BiLSTM over features of ELMo",
+                                                   .seeded = true,
+                                                   .unavailable = unavailable,
+                                                   .check = check,
+                                                   .run = run };

@@ -18,7 +18,7 @@ static bool check(const ses_ladder_args *a, ses_err *e)
     return ses_ladder_check_type("--lm", a->lm, "awd-lstm", e);
 }
 
-static bool run(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed, ses_err *e)
+static bool run(ses_ladder *l, const ses_ladder_method *r, const char *dir, int64_t seed, ses_err *e)
 {
     static const char *const set[] = { "hidden_p=0.3", "input_p=0.4", "embed_p=0.05", "weight_p=0.5" };
     ses_finetune_options lm = ses_ladder_options(l, dir, seed), classifier = lm;
@@ -38,9 +38,9 @@ static bool run(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed,
     return ses_ladder_with_lm(l, &lm, dir, &classifier, e);
 }
 
-const ses_rung ses_rung_ulmfit = { .name = "ulmfit",
-                                   .summary = "ULMFiT: language model, fine-tuned twice",
-                                   .seeded = true,
-                                   .unavailable = unavailable,
-                                   .check = check,
-                                   .run = run };
+const ses_ladder_method ses_ladder_method_ulmfit = { .name = "ulmfit",
+                                                     .summary = "ULMFiT: language model, fine-tuned twice",
+                                                     .seeded = true,
+                                                     .unavailable = unavailable,
+                                                     .check = check,
+                                                     .run = run };

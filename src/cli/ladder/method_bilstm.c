@@ -15,8 +15,8 @@ static bool write_tokenizer(const char *vectors, const char *path, ses_err *e)
     return ok;
 }
 
-static bool train(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed, const char *vectors,
-                  ses_err *e)
+static bool train(ses_ladder *l, const ses_ladder_method *r, const char *dir, int64_t seed,
+                  const char *vectors, ses_err *e)
 {
     char *tokenizer = ses_path_join(l->root, "words.json", e);
     bool ok = tokenizer && write_tokenizer(vectors, tokenizer, e);
@@ -33,13 +33,13 @@ static bool train(ses_ladder *l, const ses_rung *r, const char *dir, int64_t see
     return ok;
 }
 
-static bool run(ses_ladder *l, const ses_rung *r, const char *dir, int64_t seed, ses_err *e)
+static bool run(ses_ladder *l, const ses_ladder_method *r, const char *dir, int64_t seed, ses_err *e)
 {
     return ses_ladder_with_vectors(l, r, dir, seed, train, e);
 }
 
-const ses_rung ses_rung_bilstm = { .name = "bilstm",
-                                   .summary = "bidirectional LSTM over word vectors",
-                                   .seeded = true,
-                                   .check = ses_ladder_check_vectors,
-                                   .run = run };
+const ses_ladder_method ses_ladder_method_bilstm = { .name = "bilstm",
+                                                     .summary = "bidirectional LSTM over word vectors",
+                                                     .seeded = true,
+                                                     .check = ses_ladder_check_vectors,
+                                                     .run = run };

@@ -51,7 +51,7 @@ static bool compute(ses_ladder *l, ses_pipeline *p, const ses_examples *rows, fe
     f->y = ses_alloc_array(f->n, sizeof *f->y, e);
     if (!f->y) return false;
     ses_pipeline_set_callback(p, take, f);
-    f->bar = ses_progress_start(stderr, &l->c->err, l->c->quiet, "features", (int64_t)f->n);
+    f->bar = ses_progress_start(stderr, &l->x.c->err, l->x.c->quiet, "features", (int64_t)f->n);
     bool ok = true;
     for (size_t i = 0; ok && i < f->n; i++) {
         const ses_labeled_example *x = ses_examples_at(rows, i);
@@ -119,7 +119,7 @@ static bool save(const ses_ladder *l, const ses_logreg *m, const result *r, cons
     return ses_json_writer_save(w, dir, "all_results.json", true, e);
 }
 
-/* ---- the rung ---- */
+/* ---- the method ---- */
 
 static bool train(ses_ladder *l, ses_pipeline *p, ses_logreg *m, result *r, ses_err *e)
 {
@@ -151,12 +151,12 @@ static bool compute_test(ses_ladder *l, ses_pipeline *p, features *t, ses_err *e
     return t->y != NULL;
 }
 
-static bool run(ses_ladder *l, const ses_rung *rung, const char *dir, int64_t seed, ses_err *e)
+static bool run(ses_ladder *l, const ses_ladder_method *method, const char *dir, int64_t seed, ses_err *e)
 {
     ses_logreg m = { 0 };
     result r = { 0 };
     features t = { 0 };
-    (void)rung, (void)seed;
+    (void)method, (void)seed;
     ses_pipeline *p = ses_pipeline_open("embed", l->a->model, l->dev, NULL, e);
     if (p && l->a->max_length) ses_pipeline_set_max_seq_len(p, l->a->max_length);
     bool ok = p && train(l, p, &m, &r, e);
@@ -174,7 +174,8 @@ static bool run(ses_ladder *l, const ses_rung *rung, const char *dir, int64_t se
     return ok;
 }
 
-const ses_rung ses_rung_features = { .name = "features",
-                                     .summary = "features of the model, logistic regression",
-                                     .check = ses_ladder_check_model,
-                                     .run = run };
+const ses_ladder_method ses_ladder_method_features = { .name = "features",
+                                                       .summary =
+                                                           "features of the model, logistic regression",
+                                                       .check = ses_ladder_check_model,
+                                                       .run = run };
