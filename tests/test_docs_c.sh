@@ -1,5 +1,5 @@
 #!/bin/sh
-# The C examples of the documents and of sesame.h compile; the program of README.md has at most 15 lines and prints the label.
+# The C examples of the documents and of sesame.h compile; the program of docs/FEATURES.md has at most 15 lines and prints the label.
 set -u
 build=${1-build}
 cc=${CC-cc}
@@ -26,11 +26,11 @@ for example in "$tmp"/*.c; do
         echo "failed: $(basename "$example")"
     fi
 done
-that 'README.md has 15 lines of C' '[ "$(wc -l <"$tmp/README-1.c")" -le 15 ]'
+that 'FEATURES.md has 15 lines of C' '[ "$(wc -l <"$tmp/FEATURES-1.c")" -le 15 ]'
 if [ -d models ] && [ -e "$build/libsesame.so" ] && ! grep -qs '^SESAME_SANITIZE:.*=.' "$build/CMakeCache.txt"; then
     lib=$(cd "$build" && pwd)
-    that 'the program of README.md links' \
-        '"$cc" -std=c11 -Iinclude -o "$tmp/readme" "$tmp/README-1.c" "$lib/libsesame.so" -Wl,-rpath,"$lib"'
+    that 'the program of docs/FEATURES.md links' \
+        '"$cc" -std=c11 -Iinclude -o "$tmp/readme" "$tmp/FEATURES-1.c" "$lib/libsesame.so" -Wl,-rpath,"$lib"'
     that 'it classifies' 'SESAME_MODELS=models "$tmp/readme" | grep -q "^positive 0\.99"'
 else
     skipped=2

@@ -159,6 +159,12 @@ kill $job 2>/dev/null
 wait $job 2>/dev/null
 ok "index reports its progress" err_has "^index [0-9]*%, .* left$"
 
+# ---- README: short, with commands at its beginning ----
+
+ok "README.md has at most 90 lines" test "$(wc -l <README.md)" -le 90
+ok "its first command is on the first screen" eval 'head -n 20 README.md | grep -q "^\$ sesame "'
+ok "docs/FEATURES.md has the table" grep -q '^| encoders | BERT' docs/FEATURES.md
+
 # ---- tables as people have them ----
 
 # texts LABELS FILE ARGUMENT...: `sesame data` finds 40 texts with the labels neg and pos in a file.
