@@ -15,13 +15,14 @@ import sides
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", "..", ".."))
 
-# Packages, installed one by one; a package that fails is reported and excluded. PyTorch exports the models.
+# Packages, installed one by one. PyTorch exports the models.
 PACKAGES = ["torch", "transformers", "onnx", "onnxruntime", "openvino", "nncf", "sentence-transformers",
-            "llama-cpp-python", "gguf"]
+            "llama-cpp-python", "gguf", "ctranslate2"]
 MODULES = {"torch": ["torch", "transformers"], "onnxruntime": ["onnxruntime", "tokenizers"],
            "openvino": ["openvino", "tokenizers"], "sentence-transformers": ["sentence_transformers"],
-           "llama.cpp": ["llama_cpp"]}
+           "llama.cpp": ["llama_cpp"], "ctranslate2": ["ctranslate2", "tokenizers"]}
 FILES = {"torch": [], "sentence-transformers": [], "llama.cpp": ["q8_0.gguf"],
+         "ctranslate2": ["ctranslate2"],
          "onnxruntime": ["model.onnx", "fused.onnx"], "openvino": ["model.onnx", "openvino.xml"]}
 INT8 = {"onnxruntime": ["int8.onnx"], "openvino": ["openvino8.xml"]}
 
@@ -38,22 +39,22 @@ def make_venv(folder):
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     for package in PACKAGES:
         if subprocess.run([os.path.join(folder, "bin", "pip"), "install", "-q", package]).returncode:
-            report(f"{package} cannot be installed and is excluded")
+            report(f"{package} cannot be installed")
 
 
 def found(python, env):
     """Modules that are there, and versions of packages."""
     code = ("import importlib.util as u, importlib.metadata as m, json; "
             "mods = ['torch', 'transformers', 'onnxruntime', 'openvino', 'tokenizers', 'sentence_transformers', "
-            "'llama_cpp', 'nncf', 'onnx', 'gguf']; v = {}\n"
+            "'llama_cpp', 'nncf', 'onnx', 'gguf', 'ctranslate2']; v = {}\n"
             "for d in m.distributions(): v[d.metadata['Name'].lower().replace('_', '-')] = d.version\n"
             "print(json.dumps([[x for x in mods if u.find_spec(x)], {k: v[k] for k in ('torch', 'transformers', "
-            "'tokenizers', 'onnxruntime', 'openvino', 'nncf', 'sentence-transformers', 'llama-cpp-python') if k in v}]))")
+            "'tokenizers', 'onnxruntime', 'openvino', 'nncf', 'sentence-transformers', 'llama-cpp-python', 'ctranslate2') if k in v}]))")
     got = subprocess.run([python, "-c", code], stdout=subprocess.PIPE, env=env, check=True).stdout
     return json.loads(got)
 
 
-def files_of(group):
+def files_of(group, without):
     """Files that must exist before the group can run."""
     out = []
     for spec in group.sides.values():
@@ -62,14 +63,16 @@ def files_of(group):
         inner = spec.get("spec", {})
         if "model" not in inner:
             continue
-        peer = (spec.get("peer") or inner["peer"]).split()[0]
+        peer = peer_of(spec)
+        if peer in without:
+            continue
         extra = INT8.get(peer, []) if inner.get("dtype") == "int8" else []
         out += [inner["model"] + "/" + f for f in ["done"] + FILES[peer] + extra]
     return out
 
 
 def prepare(context, groups, args):
-    wanted = list(dict.fromkeys(f for g in groups for f in files_of(g)))
+    wanted = list(dict.fromkeys(f for g in groups for f in files_of(g, context.without)))
     missing = [f for f in wanted if not os.path.exists(os.path.join(context.models, f))]
     if not missing and os.path.exists(os.path.join(context.models, "texts", "prompt.txt")):
         return
@@ -102,13 +105,19 @@ def agree(got, want):
     return (error / max(sum(b * b for b in want), 1e-30)) ** 0.5
 
 
+def peer_of(spec):
+    return (spec.get("peer") or spec.get("spec", {}).get("peer", "-")).split()[0]
+
+
 class Contest:
     """A running group: its remaining sides, and the reasons for the excluded ones."""
 
     def __init__(self, group, context):
         self.group, self.context, self.sides, self.out = group, context, {}, {}
         for name, spec in group.sides.items():
-            peer = (spec.get("peer") or spec.get("spec", {}).get("peer", "-")).split()[0]
+            peer = peer_of(spec)
+            if peer in context.without:
+                continue
             lacks = [m for m in MODULES.get(peer, []) if m not in context.modules]
             if lacks:
                 self.out[name] = "not installed: " + ", ".join(lacks)
@@ -117,7 +126,7 @@ class Contest:
                 name, sides.open_side(spec, [r.name for r in group.rows], context)))
 
     def attempt(self, name, do):
-        """A peer that fails is excluded; a failure of Sesame is an error."""
+        """The group is measured without a peer that fails, and the run then ends with an error. A failure of Sesame ends the group."""
         try:
             return do()
         except (sides.Failed, OSError, subprocess.CalledProcessError, json.JSONDecodeError) as e:
@@ -197,7 +206,7 @@ def measure(group, context):
     finally:
         contest.close()
     for name, why in contest.out.items():
-        report(f"  {name} excluded: {why}")
+        report(f"  {name} not measured: {why}")
     return out, contest.out
 
 
@@ -246,7 +255,7 @@ def table(results, left_out, context):
         if name in ("finetune", "cold") or name.startswith("mlm"):
             lines += ["", "Peak memory, MB: " + memory_of(rows[-1]) + "."]
         out = left_out.get(name, {})
-        lines += [""] + [f"Left out: {n}: {why}." for n, why in out.items()] + ([""] if out else [])
+        lines += [""] + [f"Not measured: {n}: {why}." for n, why in out.items()] + ([""] if out else [])
     measured = {r["group"] for r in results}
     for name, out in left_out.items():
         if name not in measured:
@@ -262,6 +271,7 @@ def arguments():
     p.add_argument("--quick", action="store_true", help="shorter turns, and three of them")
     p.add_argument("--minutes", type=float, default=10, help="start no job after N minutes (10)")
     p.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of every side")
+    p.add_argument("--without", default="", metavar="PEER,...", help="peers that are not compared; any other that cannot be measured is an error")
     p.add_argument("--venv", help="virtual environment: used as it is, or made (build/peers/venv)")
     p.add_argument("--work", default=os.path.join(ROOT, "build", "peers"), help="folder for models and results")
     p.add_argument("--sesame", default=os.path.join(ROOT, "build", "sesame"), help="the program")
@@ -291,6 +301,10 @@ def main():
         return
     context = Context()
     context.sesame, context.threads, context.quick = os.path.abspath(args.sesame), args.threads, args.quick
+    context.without = [n for n in args.without.split(",") if n]
+    wrong = [n for n in context.without if n not in MODULES]
+    if wrong:
+        sys.exit(f"bench/peers/run: --without: unknown peer {', '.join(wrong)}; known: {', '.join(MODULES)}")
     context.rounds = 3 if args.quick else args.rounds
     context.models = os.path.join(os.path.abspath(args.work), "models")
     venv = os.path.abspath(args.venv or os.path.join(args.work, "venv"))
@@ -339,6 +353,11 @@ def run_all(groups, context, args):
     print(text)
     took = (datetime.datetime.now() - begin).seconds
     report(f"{took // 60}m{took % 60:02}s; {os.path.join(args.work, 'results.json')} and results.md")
+    for group, out in left_out.items():
+        for name, why in out.items():
+            report(f"bench/peers/run: {group}: {name} was not measured: {why}")
+    if any(left_out.values()):
+        sys.exit(1)
 
 
 main()

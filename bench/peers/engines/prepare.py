@@ -190,6 +190,11 @@ def make_gguf(folder, name):
     w.close()
 
 
+def make_ctranslate2(folder, name):
+    import ctranslate2
+    ctranslate2.converters.TransformersConverter(folder).convert(os.path.join(folder, "ctranslate2"), quantization="int8")
+
+
 def make_texts(out, data):
     os.makedirs(out, exist_ok=True)
 
@@ -214,7 +219,7 @@ def make_texts(out, data):
 
 
 FILES = {"done": make_folder, "model.onnx": make_onnx, "fused.onnx": make_fused, "int8.onnx": make_int8,
-         "openvino.xml": make_openvino, "openvino8.xml": make_openvino8, "q8_0.gguf": make_gguf}
+         "openvino.xml": make_openvino, "openvino8.xml": make_openvino8, "q8_0.gguf": make_gguf, "ctranslate2": make_ctranslate2}
 
 
 def main():
@@ -230,7 +235,7 @@ def main():
         print(f"making {path}", file=sys.stderr, flush=True)
         try:
             FILES[file](folder, name)
-        except Exception as e:  # the peer is excluded and reports the reason
+        except Exception as e:  # the run reports that the peer lacks the file, and fails
             print(f"prepare: {path}: {type(e).__name__}: {str(e)[:300]}", file=sys.stderr)
 
 

@@ -247,7 +247,7 @@ def best_batch(pass_, name):
 def generate():
     with open(os.path.join(SPEC["models"], "texts", "prompt.txt")) as f:
         prompt = f.read().strip()
-    run = (llama_generate if PEER == "llama.cpp" else torch_generate)(prompt)
+    run = {"llama.cpp": llama_generate, "ctranslate2": ctranslate2_generate, "torch": torch_generate}[PEER](prompt)
     # first letters of the generated text, for the comparison: later ones may differ by rounding
     return lambda name: (lambda: run(SPEC["tokens"]), lambda: [ord(c) for c in run(16)][:LETTERS])
 
@@ -264,6 +264,22 @@ def llama_generate(prompt):
             out.append(token)
             if len(out) == tokens:
                 return model.detokenize(out).decode()
+
+    return run
+
+
+def ctranslate2_generate(prompt):
+    import ctranslate2
+    from tokenizers import Tokenizer
+    model = ctranslate2.Generator(os.path.join(FOLDER, "ctranslate2"), device="cpu", inter_threads=1,
+                                  intra_threads=SPEC["threads"], compute_type="int8")
+    tok = Tokenizer.from_file(os.path.join(FOLDER, "tokenizer.json"))
+    start = tok.encode(prompt).tokens
+
+    def run(tokens):
+        out = model.generate_batch([start], max_length=tokens, min_length=tokens, sampling_topk=1,
+                                   include_prompt_in_result=False)
+        return tok.decode(out[0].sequences_ids[0])
 
     return run
 
@@ -326,7 +342,7 @@ def fastest(call, window):
 
 
 def respond(**values):
-    print(json.dumps(what), flush=True)
+    print(json.dumps(values), flush=True)
 
 
 def serve():
