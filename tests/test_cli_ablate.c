@@ -116,7 +116,7 @@ static void test_cells(void)
         finish_job(&s->job[i], i % 4 ? "eval_accuracy" : "eval_mlm_loss",
                    i % 4 ? score[i / 4][i % 4 - 1] : 2);
     CHECK(ses_ablate_fill(s, &f.e) && s->n_columns == 1 && s->column[0].scale == 100);
-    const ses_ablate_cell *b = ses_ablate_cell_at(s, 1, 0), *d = ses_ablate_cell_at(s, 3, 0);
+    const ses_ablate_entry *b = ses_ablate_entry_at(s, 1, 0), *d = ses_ablate_entry_at(s, 3, 0);
     CHECK(b->n == 3 && is_near(b->interval.mean, 0.585) && is_near(b->median, 0.58) &&
           is_near(b->interval.low, 0.5521379469613578) && is_near(b->interval.high, 0.6178620530386422));
     CHECK(is_near(d->interval.mean, 0.5916666666666667) && is_near(d->median, 0.59) && d->published == 70);
@@ -130,14 +130,14 @@ static void test_cells(void)
     CHECK(is_near(c.pair[2].own.high, 7.906675157039685) && c.pair[2].order == SES_ORDER_SAME);
     CHECK(!strcmp(c.verdict, "differs: c above a (p = 0.021); c above b (p = 0.0032)"));
     char text[80];
-    CHECK(!strcmp(ses_ablate_cell_text(s, 1, 0, "+-", text, sizeof text), "58.50 +-3.29"));
+    CHECK(!strcmp(ses_ablate_entry_text(s, 1, 0, "+-", text, sizeof text), "58.50 +-3.29"));
     for (size_t i = 6; i < 8; i++) { /* two seeds of b */
         ses_json_free(s->job[i].record), s->job[i].record = NULL;
         s->job[i].base.state = SES_JOB_FAILED;
     }
     s->n_columns = 0;
     CHECK(ses_ablate_fill(s, &f.e));
-    CHECK(!strcmp(ses_ablate_cell_text(s, 1, 0, "+-", text, sizeof text), "58.00 (2 failed)"));
+    CHECK(!strcmp(ses_ablate_entry_text(s, 1, 0, "+-", text, sizeof text), "58.00 (2 failed)"));
     ses_ablate_free(s);
 }
 
@@ -163,12 +163,12 @@ static void test_models(void)
             finish_job(j, "perplexity", 10 * (double)(j->run + 1) + 0.5 * (double)j->pretrain_seed);
     }
     CHECK(ses_ablate_fill(s, &f.e) && s->n_columns == 5);
-    const ses_ablate_cell *t = ses_ablate_cell_at(s, 0, 1), *mean = ses_ablate_cell_at(s, 0, 4);
+    const ses_ablate_entry *t = ses_ablate_entry_at(s, 0, 1), *mean = ses_ablate_entry_at(s, 0, 4);
     CHECK(t->n == 2 && t->results == 6 && is_near(t->value[0], 0.6) && is_near(t->value[1], 0.57));
     CHECK(is_near(t->median, 0.565) && is_near(t->interval.low, 0.39440692895738005) &&
           is_near(t->interval.high, 0.7755930710426199));
     CHECK(!strcmp(s->column[4].name, "mean") && is_near(mean->interval.mean, 63.5) && mean->results == 6);
-    CHECK(is_near(ses_ablate_cell_at(s, 0, 0)->interval.mean, 3.5));
+    CHECK(is_near(ses_ablate_entry_at(s, 0, 0)->interval.mean, 3.5));
     CHECK(ses_ablate_compare(s, 3, &c, &f.e) && c.n == 2 && is_near(c.spearman, -1)); /* b is worse */
     CHECK(c.pair[0].better == 1 && c.pair[0].published == 1 && is_near(c.pair[0].own.difference, -10) &&
           c.pair[0].order == SES_ORDER_DIFFERS && strstr(c.verdict, "differs: a above b"));
@@ -208,7 +208,7 @@ static void test_tasks_of_runs(void)
                                             { "50.00 (1 failed)", "-", "-" } };
     for (size_t i = 0; i < 4; i++)
         for (size_t k = 0; k < 3; k++) {
-            const char *got = ses_ablate_cell_text(s, i, k, "+-", text, sizeof text);
+            const char *got = ses_ablate_entry_text(s, i, k, "+-", text, sizeof text);
             CHECK(!strcmp(got, want[i][k]) || (printf("    %zu, %zu: %s\n", i, k, got), false));
         }
     CHECK(!ses_ablate_compare(s, 0, &c, &f.e) && f.e.code == SES_OK); /* b has a published score only */

@@ -46,7 +46,7 @@ static match find_letter(const ses_opt_group *group, size_t n_groups, char lette
 }
 
 /* A command line, and what follows a repeated option (ses_opt.repeats_in). */
-typedef struct words {
+typedef struct arguments {
     const ses_opt_group *group;
     size_t n_groups;
     match list;        /* the list that receives further parts; args NULL: the command has none */
@@ -54,11 +54,11 @@ typedef struct words {
     int parts;         /* times it was used */
     uint64_t given;    /* options of the current part, bits by their numbers in list.opt.items */
     const char *twice; /* an option that was given twice in a part; NULL: none */
-} words;
+} arguments;
 
-static words words_of(const ses_opt_group *group, size_t n_groups)
+static arguments words_of(const ses_opt_group *group, size_t n_groups)
 {
-    words w = { .group = group, .n_groups = n_groups };
+    arguments w = { .group = group, .n_groups = n_groups };
     const ses_opt *o;
     for (size_t g = 0; g < n_groups; g++)
         for (ses_opt_iter it = ses_opt_begin(group[g].opt, group[g].n); (o = ses_opt_next(&it));)
@@ -70,7 +70,7 @@ static words words_of(const ses_opt_group *group, size_t n_groups)
 }
 
 /* The number of an option among the options of a part; -1: it belongs to the whole command. */
-static int number_in_part(const words *w, const char *name)
+static int number_in_part(const arguments *w, const char *name)
 {
     const ses_opt *o;
     int i = 0;
@@ -82,7 +82,7 @@ static int number_in_part(const words *w, const char *name)
 }
 
 /* Stores the value of an option, or appends it to the options of a further part. */
-static bool store(words *w, const match *m, const char *from, const char *value, ses_err *e)
+static bool store(arguments *w, const match *m, const char *from, const char *value, ses_err *e)
 {
     const char *name = m->opt.name;
     int i = number_in_part(w, name);
@@ -133,7 +133,7 @@ static bool unknown_name(const ses_opt_group *group, size_t n_groups, const char
 }
 
 /* Parses --name, --name=value, --name value. Moves *at past a value in the next word. */
-static bool parse_long(words *w, char ***at, ses_err *e)
+static bool parse_long(arguments *w, char ***at, ses_err *e)
 {
     const char *word = **at + 2;
     size_t len = strcspn(word, "=");
@@ -160,7 +160,7 @@ static bool parse_long(words *w, char ***at, ses_err *e)
 }
 
 /* Parses -x, -xyz (flags), -xVALUE, -x VALUE. */
-static bool parse_letters(words *w, char ***at, ses_err *e)
+static bool parse_letters(arguments *w, char ***at, ses_err *e)
 {
     for (const char *c = **at + 1; *c; c++) {
         match m = find_letter(w->group, w->n_groups, *c);
@@ -185,7 +185,7 @@ static bool parse_words(const ses_opt_group *group, size_t n_groups, char **argv
 {
     int n = 0;
     char **at = argv;
-    words w = words_of(group, n_groups);
+    arguments w = words_of(group, n_groups);
     for (; *at; at++) {
         char *word = *at;
         if (!strcmp(word, "--")) {

@@ -39,7 +39,7 @@ typedef struct report {
     ses_device *dev; /* its memory is exchanged; NULL: host memory */
 } report;
 
-/* ---- facts ---- */
+/* ---- properties ---- */
 
 static void copy_text(char *to, size_t size, const char *from) { snprintf(to, size, "%s", from); }
 
@@ -74,11 +74,11 @@ static const char *nccl_text(int version, char out[32])
 }
 
 /* Compared by training when the ranks join; each is a text of a record. */
-typedef struct fact {
+typedef struct property {
     const char *what;
     void (*text)(const rank_record *r, char out[160]);
     bool of_gpus; /* compared by training on GPUs only */
-} fact;
+} property;
 
 static void version_of(const rank_record *r, char out[160]) { copy_text(out, 160, r->version); }
 static void isa_of(const rank_record *r, char out[160]) { copy_text(out, 160, r->isa); }
@@ -86,7 +86,7 @@ static void gpu_of(const rank_record *r, char out[160]) { copy_text(out, 160, r-
 static void nccl_of(const rank_record *r, char out[160]) { nccl_text(r->nccl, out); }
 static void library_of(const rank_record *r, char out[160]) { copy_text(out, 160, r->library); }
 
-static const fact facts[] = {
+static const property properties[] = {
     { "Sesame", version_of, false }, { "instruction set", isa_of, false }, { "GPU", gpu_of, true },
     { "NCCL", nccl_of, true },       { "MPI library", library_of, false },
 };
@@ -95,16 +95,16 @@ static const fact facts[] = {
  * the report's device refuses, else of the others. */
 static bool difference(const report *p, bool refused, int i, char *out, size_t size)
 {
-    for (size_t f = 0; f < SES_LEN(facts); f++) {
+    for (size_t f = 0; f < SES_LEN(properties); f++) {
         char first[160], other[160];
-        if (refused != (p->dev || !facts[f].of_gpus)) continue;
-        facts[f].text(&p->rank[0], first);
+        if (refused != (p->dev || !properties[f].of_gpus)) continue;
+        properties[f].text(&p->rank[0], first);
         for (int r = 1; r < p->size; r++) {
-            facts[f].text(&p->rank[r], other);
+            properties[f].text(&p->rank[r], other);
             if (!strcmp(first, other)) continue;
             if (i-- > 0) break;
-            snprintf(out, size, "%s differs: rank 0 has %s, rank %d on %s has %s", facts[f].what, first, r,
-                     ses_comm_host(p->comm, r), other);
+            snprintf(out, size, "%s differs: rank 0 has %s, rank %d on %s has %s", properties[f].what, first,
+                     r, ses_comm_host(p->comm, r), other);
             return true;
         }
     }

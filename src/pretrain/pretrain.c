@@ -110,7 +110,7 @@ static bool agree(ses_pretrain *p, ses_err *e)
     for (size_t i = 0; i < p->n_corpora; i++)
         hash = (hash ^ ses_corpus_info_of(p->corpus[i])->content_hash) * 1099511628211u;
     snprintf(corpora, sizeof corpora, "%zu corpora, hash %016" PRIx64, p->n_corpora, hash);
-    const ses_rank_fact fact[] = { { "the corpus", corpora } };
+    const ses_rank_value value[] = { { "the corpus", corpora } };
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (w) {
         ses_json_begin_object(w);
@@ -121,7 +121,7 @@ static bool agree(ses_pretrain *p, ses_err *e)
     }
     char *control = ses_ranks_settings_text(w, e);
     bool ok = ses_comm_all_ok(c, control != NULL, e) && ses_ranks_agree_settings(c, control, e) &&
-              ses_ranks_agree(&p->o.run, fact, SES_LEN(fact), model, model[1] ? 2 : 1, e) &&
+              ses_ranks_agree(&p->o.run, value, SES_LEN(value), model, model[1] ? 2 : 1, e) &&
               ses_comm_bcast(c, &p->updates, sizeof p->updates, 0, e);
     ses_free(control);
     return ok;

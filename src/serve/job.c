@@ -208,16 +208,16 @@ bool ses_job_is_same_site(const ses_job *j)
            !memcmp(origin.p + origin.n - host.n - 3, "://", 3);
 }
 
-static bool read_lane(ses_job *j)
+static bool read_priority(ses_job *j)
 {
     ses_string s = ses_http_header(j->x, "x-priority");
     bool small = j->n <= INTERACTIVE_INPUTS && j->tokens <= INTERACTIVE_TOKENS;
-    j->lane = small ? SES_LANE_INTERACTIVE : SES_LANE_BULK;
+    j->priority = small ? SES_PRIORITY_INTERACTIVE : SES_PRIORITY_BULK;
     if (!s.p) return true;
     if (ses_equal(s.p, s.n, "interactive"))
-        j->lane = SES_LANE_INTERACTIVE;
+        j->priority = SES_PRIORITY_INTERACTIVE;
     else if (ses_equal(s.p, s.n, "bulk"))
-        j->lane = SES_LANE_BULK;
+        j->priority = SES_PRIORITY_BULK;
     else
         return ses_api_fail(&j->error, SES_API_VALIDATION, "x-priority",
                             "x-priority must be interactive or bulk");
@@ -242,7 +242,7 @@ bool ses_job_read_deadline(const ses_worker *w, ses_job *j)
 bool ses_job_submit(ses_worker *w, ses_job *j, ses_job_fn *done)
 {
     if (!j->n) return ses_api_fail(&j->error, SES_API_EMPTY, NULL, "the request has no input");
-    if (!read_lane(j) || !ses_job_read_deadline(w, j)) return false;
+    if (!read_priority(j) || !ses_job_read_deadline(w, j)) return false;
     j->done = done;
     return ses_scheduler_submit(ses_server_scheduler(w->server), j);
 }

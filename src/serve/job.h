@@ -58,7 +58,7 @@ void ses_api_name_fields(char *message);
 /* The same as ses_api_fail from a library error, with the names of JSON fields. */
 bool ses_api_fail_with(ses_api_error *e, ses_api_code code, const char *param, const ses_err *why);
 
-typedef enum { SES_LANE_INTERACTIVE, SES_LANE_BULK, SES_LANES } ses_lane;
+typedef enum { SES_PRIORITY_INTERACTIVE, SES_PRIORITY_BULK, SES_PRIORITIES } ses_priority;
 
 /* An input of a request. */
 typedef struct ses_job_item {
@@ -96,7 +96,7 @@ struct ses_job {
     bool lines;       /* the stream has a JSON value in each line, instead of events */
 
     /* Owned by the scheduler between submit and done. */
-    ses_lane lane;
+    ses_priority priority;
     size_t next_item, next_seq; /* the first sequence that has not been dispatched */
     int64_t in_flight;          /* sequences dispatched and not collected */
     bool dispatched;            /* all sequences are dispatched */

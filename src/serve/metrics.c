@@ -193,7 +193,7 @@ static void put_responses(const ses_metrics *m, ses_buf *b)
 
 static void put_queue(const ses_metrics_context *c, ses_buf *b)
 {
-    static const char *const lanes[] = { "interactive", "bulk" };
+    static const char *const names[] = { "interactive", "bulk" };
     static const struct {
         const char *name, *help;
     } gauge[] = { { "sesame_queue_inputs", "Inputs that wait, by lane." },
@@ -201,10 +201,10 @@ static void put_queue(const ses_metrics_context *c, ses_buf *b)
                   { "sesame_queue_age_seconds", "Age of the oldest request that waits, by lane." } };
     for (size_t g = 0; g < SES_LEN(gauge); g++) {
         head(b, gauge[g].name, "gauge", gauge[g].help);
-        for (int i = 0; i < SES_LANES; i++) {
-            const ses_lane_stats *l = &c->queue.lane[i];
+        for (int i = 0; i < SES_PRIORITIES; i++) {
+            const ses_priority_stats *l = &c->queue.priority[i];
             double x = g == 0 ? (double)l->inputs : g == 1 ? (double)l->tokens : l->age;
-            ses_buf_appendf(b, "%s{lane=\"%s\"} %.9g\n", gauge[g].name, lanes[i], x);
+            ses_buf_appendf(b, "%s{lane=\"%s\"} %.9g\n", gauge[g].name, names[i], x);
         }
     }
     put_gauge(b, "sesame_admitted_inputs", "Inputs that wait or are computed.",
@@ -283,7 +283,7 @@ static void put_tei(const ses_metrics *m, const ses_metrics_context *c, ses_buf 
         put_histogram(b, name, "Seconds of computation.", &m->kind[k].compute, time_bounds);
     }
     int64_t waiting = 0;
-    for (int i = 0; i < SES_LANES; i++) waiting += c->queue.lane[i].inputs;
+    for (int i = 0; i < SES_PRIORITIES; i++) waiting += c->queue.priority[i].inputs;
     put_gauge(b, "te_queue_size", "Inputs that wait.", (double)waiting);
     put_histogram(b, "te_batch_next_size", "Sequences of each batch.", &m->batch_size, size_bounds);
     put_histogram(b, "te_batch_next_tokens", "Tokens of each batch.", &m->batch_length, size_bounds);
@@ -351,15 +351,15 @@ static minute last_minute(ses_metrics *m, double uptime)
     return out;
 }
 
-static void put_lanes(const ses_metrics_context *c, ses_json_writer *w)
+static void put_priorities(const ses_metrics_context *c, ses_json_writer *w)
 {
-    static const char *const lanes[] = { "interactive", "bulk" };
+    static const char *const names[] = { "interactive", "bulk" };
     ses_json_member_object(w, "lanes");
-    for (int i = 0; i < SES_LANES; i++) {
-        ses_json_member_object(w, lanes[i]);
-        ses_json_member_int(w, "queued", c->queue.lane[i].inputs);
-        ses_json_member_int(w, "tokens", c->queue.lane[i].tokens);
-        ses_json_member_real(w, "age_seconds", c->queue.lane[i].age);
+    for (int i = 0; i < SES_PRIORITIES; i++) {
+        ses_json_member_object(w, names[i]);
+        ses_json_member_int(w, "queued", c->queue.priority[i].inputs);
+        ses_json_member_int(w, "tokens", c->queue.priority[i].tokens);
+        ses_json_member_real(w, "age_seconds", c->queue.priority[i].age);
         ses_json_end_object(w);
     }
     ses_json_end_object(w);
@@ -378,7 +378,7 @@ void ses_metrics_write_stats(ses_metrics *m, const ses_metrics_context *c, ses_j
     ses_json_member_uint(w, "generated_tokens_total", m->generated);
     ses_json_member_uint(w, "truncated_tokens_total", m->truncated);
     pthread_mutex_unlock(&m->lock);
-    put_lanes(c, w);
+    put_priorities(c, w);
     ses_json_member_object(w, "batch");
     ses_json_member_uint(w, "sequences", c->queue.last_sequences);
     ses_json_member_int(w, "tokens", c->queue.last_tokens);

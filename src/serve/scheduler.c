@@ -1,4 +1,4 @@
-/* Chooses batches from the lanes and computes them. */
+/* Chooses batches from the queues and computes them. */
 #include "scheduler.h"
 
 #include "base/alloc.h"
@@ -13,15 +13,15 @@
 enum { MAX_STREAK = 16, BULK_DIVISOR = 4 };
 static const uint64_t INTERACTIVE_NS = 1000000000;
 
-typedef struct lane {
+typedef struct queue {
     ses_job *first, *last;
     int64_t jobs, inputs, tokens;
-} lane;
+} queue;
 
 struct ses_scheduler {
     ses_scheduler_options o;
     pthread_mutex_t lock;
-    lane lane[SES_LANES];
+    queue queue[SES_PRIORITIES];
     bool computing; /* a thread is in ses_scheduler_run, or has entered */
     int waiting;    /* threads in ses_scheduler_enter */
     pthread_cond_t free;
@@ -91,7 +91,7 @@ bool ses_scheduler_submit(ses_scheduler *s, ses_job *j)
     pthread_mutex_lock(&s->lock);
     bool ok = admits(s, j);
     if (ok) {
-        lane *l = &s->lane[j->lane];
+        queue *l = &s->queue[j->priority];
         j->next = NULL;
         if (l->last)
             l->last->next = j;
@@ -102,7 +102,7 @@ bool ses_scheduler_submit(ses_scheduler *s, ses_job *j)
         s->admitted_inputs += (int64_t)j->n, s->admitted_tokens += j->tokens;
         j->queued_ns = ses_clock_ns();
         if (!s->progress_ns) s->progress_ns = j->queued_ns;
-        if (j->lane == SES_LANE_INTERACTIVE) s->interactive_ns = j->queued_ns;
+        if (j->priority == SES_PRIORITY_INTERACTIVE) s->interactive_ns = j->queued_ns;
     }
     pthread_mutex_unlock(&s->lock);
     return ok || ses_api_fail(&j->error, SES_API_OVERLOADED, NULL,
@@ -145,8 +145,8 @@ static bool add_sequence(ses_scheduler *s, ses_job *j, ses_request *r, ses_seq *
     return true;
 }
 
-/* Removes a job from its lane; before: the one in front of it. */
-static void unlink_job(lane *l, ses_job *before, ses_job *j)
+/* Removes a job from its queue; before: the one in front of it. */
+static void unlink_job(queue *l, ses_job *before, ses_job *j)
 {
     *(before ? &before->next : &l->first) = j->next;
     if (l->last == j) l->last = before;
@@ -172,17 +172,17 @@ static bool take_sequences(ses_scheduler *s, ses_job *j, int64_t most, int64_t *
     return true;
 }
 
-/* Tokens of a batch of this lane. */
-static int64_t batch_limit(const ses_scheduler *s, const lane *l, uint64_t now)
+/* Tokens of a batch of this queue. */
+static int64_t batch_limit(const ses_scheduler *s, const queue *l, uint64_t now)
 {
     bool shorter =
-        l == &s->lane[SES_LANE_BULK] && s->interactive_ns && now - s->interactive_ns < INTERACTIVE_NS;
+        l == &s->queue[SES_PRIORITY_BULK] && s->interactive_ns && now - s->interactive_ns < INTERACTIVE_NS;
     return shorter ? s->o.batch_tokens / BULK_DIVISOR : s->o.batch_tokens;
 }
 
-/* Fills the batch with sequences of one pipeline: that of the lane's oldest job. Jobs that are complete
+/* Fills the batch with sequences of one pipeline: that of the queue's oldest job. Jobs that are complete
  * without computation or dropped are moved to *ended. */
-static void fill_batch(ses_scheduler *s, lane *l, ses_job **ended)
+static void fill_batch(ses_scheduler *s, queue *l, ses_job **ended)
 {
     uint64_t now = ses_clock_ns();
     int64_t tokens = 0, most = batch_limit(s, l, now);
@@ -213,9 +213,9 @@ static void fill_batch(ses_scheduler *s, lane *l, ses_job **ended)
     s->last_tokens = s->n ? tokens : s->last_tokens;
 }
 
-static lane *choose_lane(ses_scheduler *s)
+static queue *choose_queue(ses_scheduler *s)
 {
-    lane *interactive = &s->lane[SES_LANE_INTERACTIVE], *bulk = &s->lane[SES_LANE_BULK];
+    queue *interactive = &s->queue[SES_PRIORITY_INTERACTIVE], *bulk = &s->queue[SES_PRIORITY_BULK];
     bool take_bulk = bulk->first && (!interactive->first || s->streak >= MAX_STREAK);
     s->streak = take_bulk ? 0 : s->streak + 1;
     return take_bulk ? bulk : interactive;
@@ -264,7 +264,7 @@ static void end_batch(ses_scheduler *s, ses_job **ended)
     s->n = 0;
 }
 
-static bool has_jobs(const ses_scheduler *s) { return s->lane[0].first || s->lane[1].first; }
+static bool has_jobs(const ses_scheduler *s) { return s->queue[0].first || s->queue[1].first; }
 static bool has_work(const ses_scheduler *s) { return has_jobs(s) || ses_generations_active(s->generations); }
 
 /* Reports finished jobs, oldest first, without the lock. */
@@ -283,15 +283,15 @@ static void report(ses_scheduler *s, ses_worker *w, ses_job *ended, bool more)
     }
 }
 
-/* One batch of a lane, or one token for the texts being generated: in turns, so that the responses of a batch
- * do not wait for the token. The lock is held at the beginning and the end. Returns the jobs that have
- * ended. */
+/* One batch of a queue, or one token for the texts being generated: in turns, so that the responses of a
+ * batch do not wait for the token. The lock is held at the beginning and the end. Returns the jobs that
+ * have ended. */
 static ses_job *run_once(ses_scheduler *s)
 {
     ses_job *ended = NULL;
     bool step = ses_generations_active(s->generations) && (s->step_is_next || !has_jobs(s));
     s->step_is_next = !step;
-    if (!step) fill_batch(s, choose_lane(s), &ended);
+    if (!step) fill_batch(s, choose_queue(s), &ended);
     bool generates = s->n && s->job[0]->pipeline->compute->task->generates;
     pthread_mutex_unlock(&s->lock);
     if (step)
@@ -353,7 +353,7 @@ void ses_scheduler_leave(ses_scheduler *s)
 bool ses_scheduler_is_quick(ses_scheduler *s, int64_t tokens, double seconds)
 {
     pthread_mutex_lock(&s->lock);
-    for (int i = 0; i < SES_LANES; i++) tokens += s->lane[i].tokens;
+    for (int i = 0; i < SES_PRIORITIES; i++) tokens += s->queue[i].tokens;
     bool quick =
         !s->computing && !ses_generations_active(s->generations) && (double)tokens < seconds * s->slow_rate;
     pthread_mutex_unlock(&s->lock);
@@ -365,11 +365,11 @@ ses_scheduler_stats ses_scheduler_get_stats(ses_scheduler *s)
     ses_scheduler_stats out = { .batch_tokens = s->o.batch_tokens };
     uint64_t now = ses_clock_ns();
     pthread_mutex_lock(&s->lock);
-    for (int i = 0; i < SES_LANES; i++) {
-        const lane *l = &s->lane[i];
-        out.lane[i] = (ses_lane_stats){ l->jobs, l->inputs, l->tokens, 0 };
+    for (int i = 0; i < SES_PRIORITIES; i++) {
+        const queue *l = &s->queue[i];
+        out.priority[i] = (ses_priority_stats){ l->jobs, l->inputs, l->tokens, 0 };
         if (l->first && now > l->first->queued_ns)
-            out.lane[i].age = 1e-9 * (double)(now - l->first->queued_ns);
+            out.priority[i].age = 1e-9 * (double)(now - l->first->queued_ns);
     }
     out.admitted_inputs = s->admitted_inputs, out.admitted_tokens = s->admitted_tokens;
     out.last_sequences = s->last_sequences, out.last_tokens = s->last_tokens;

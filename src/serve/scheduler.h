@@ -1,5 +1,5 @@
-/* Queues of jobs and the choice of batches. Two lanes: interactive jobs run before bulk jobs. The scheduler
- * has no thread: a worker that submits a job computes until the lanes are empty, unless another one is
+/* Two queues of jobs and the choice of batches: interactive jobs run before bulk jobs. The scheduler
+ * has no thread: a worker that submits a job computes until the queues are empty, unless another one is
  * computing already; the others encode and answer meanwhile. A batch starts as soon as compute is free and
  * takes the queued sequences, up to batch_tokens.
  *
@@ -49,12 +49,12 @@ bool ses_job_is_dropped(ses_job *j, uint64_t now);
 /* Seconds until the queue will probably have been worked off, at least 1. */
 int ses_scheduler_retry_after(ses_scheduler *s);
 
-typedef struct ses_lane_stats {
+typedef struct ses_priority_stats {
     int64_t jobs, inputs, tokens; /* queued, not dispatched completely */
     double age;                   /* seconds since the oldest was queued */
-} ses_lane_stats;
+} ses_priority_stats;
 typedef struct ses_scheduler_stats {
-    ses_lane_stats lane[SES_LANES];
+    ses_priority_stats priority[SES_PRIORITIES];
     int64_t admitted_inputs, admitted_tokens; /* queued or computing */
     size_t last_sequences;
     int64_t last_tokens, batch_tokens;

@@ -200,7 +200,7 @@ bool ses_ranks_agree_settings(ses_comm *c, const char *settings, ses_err *e)
     return ok;
 }
 
-bool ses_ranks_agree(const ses_training_options *r, const ses_rank_fact *fact, size_t n,
+bool ses_ranks_agree(const ses_training_options *r, const ses_rank_value *value, size_t n,
                      ses_model *const *model, size_t n_models, ses_err *e)
 {
     char device[320], weights[24];
@@ -216,7 +216,7 @@ bool ses_ranks_agree(const ses_training_options *r, const ses_rank_fact *fact, s
                         ses_isa_name(dev->exec.bf16 ? dev->isa : ses_isa_vectors(dev->isa)), e))
         return false;
     for (size_t i = 0; i < n; i++)
-        if (!ses_comm_agree(c, fact[i].what, fact[i].text, e)) return false;
+        if (!ses_comm_agree(c, value[i].what, value[i].text, e)) return false;
     bool hashed = hash_weights(model, n_models, weights, sizeof weights, e);
     return ses_comm_all_ok(c, hashed, e) && ses_comm_agree(c, "the model (hash of its weights)", weights, e);
 }

@@ -18,13 +18,13 @@ bool ses_ranks_set_lanes(ses_training_options *r, ses_err *e);
 bool ses_ranks_check_folder(ses_comm *c, const char *dir, ses_err *e);
 
 /* A property that the ranks of a run share: its name, and a text that is equal on all of them. */
-typedef struct ses_rank_fact {
+typedef struct ses_rank_value {
     const char *what, *text;
-} ses_rank_fact;
+} ses_rank_value;
 
-/* Fails, naming the first rank that differs: version, device and instruction set, the facts in their order,
+/* Fails, naming the first rank that differs: version, device and instruction set, the values in their order,
  * the weights. */
-bool ses_ranks_agree(const ses_training_options *r, const ses_rank_fact *fact, size_t n,
+bool ses_ranks_agree(const ses_training_options *r, const ses_rank_value *value, size_t n,
                      ses_model *const *model, size_t n_models, ses_err *e);
 
 /* The same for settings, a JSON object: names the first setting that differs from that of rank 0. */

@@ -1,4 +1,4 @@
-/* Settings that a resumed run shares with the run it continues, and facts that all ranks of a run share. */
+/* Settings that a resumed run shares with the run it continues, and values that all ranks of a run share. */
 #include "tune/multi/mixture.h"
 
 #include "base/alloc.h"
@@ -93,7 +93,7 @@ bool ses_finetune_agree(ses_finetune *f, ses_err *e)
     if (ses_comm_size(o->run.comm) == 1) return true;
     snprintf(data, sizeof data, "training data %016" PRIx64 ", evaluation data %016" PRIx64,
              hash_of(f->train.data), hash_of(f->eval.data));
-    const ses_rank_fact fact[] = { { "the data (hash)", data } };
+    const ses_rank_value value[] = { { "the data (hash)", data } };
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (w) {
         ses_json_begin_object(w);
@@ -108,7 +108,7 @@ bool ses_finetune_agree(ses_finetune *f, ses_err *e)
     bool ok = ses_comm_all_ok(o->run.comm, control != NULL, e) &&
               ses_ranks_agree_settings(o->run.comm, f->settings, e) &&
               ses_ranks_agree_settings(o->run.comm, control, e) &&
-              ses_ranks_agree(&o->run, fact, SES_LEN(fact), model, 1, e);
+              ses_ranks_agree(&o->run, value, SES_LEN(value), model, 1, e);
     ses_free(control);
     return ok;
 }

@@ -90,7 +90,7 @@ typedef struct ses_ablate_column {
 } ses_ablate_column;
 
 /* A run in a column. */
-typedef struct ses_ablate_cell {
+typedef struct ses_ablate_entry {
     double *value; /* [n]: in the order of the seeds; with several pretraining seeds their means over the
                     * fine-tuning seeds */
     size_t n;
@@ -98,7 +98,7 @@ typedef struct ses_ablate_cell {
     double median;  /* median of them */
     ses_mean_interval interval;
     double published; /* NaN: none */
-} ses_ablate_cell;
+} ses_ablate_entry;
 
 /* Costs of a run; NaN: unknown. */
 typedef struct ses_ablate_costs {
@@ -125,8 +125,8 @@ typedef struct ses_ablate {
     size_t n_jobs;
     ses_ablate_column column[SES_ABLATE_COLUMNS];
     size_t n_columns;
-    ses_strmap checked;    /* options of fine-tuning whose data were read */
-    ses_ablate_cell *cell; /* [n_runs, n_columns] */
+    ses_strmap checked;      /* options of fine-tuning whose data were read */
+    ses_ablate_entry *entry; /* [n_runs, n_columns] */
     ses_ablate_costs *costs;
     char *command; /* the command line */
 } ses_ablate;
@@ -146,20 +146,20 @@ typedef struct ses_ablate_layer {
     const char *reserved;   /* its keys that are not options, '|' between; NULL: none */
     const size_t *at;       /* values are arrays, of which these elements count; NULL: they are the values */
 } ses_ablate_layer;
-typedef struct ses_ablate_words {
+typedef struct ses_ablate_argv {
     char **word; /* then NULL */
     size_t n, cap;
-} ses_ablate_words;
+} ses_ablate_argv;
 /* A value as text; NULL: neither a text nor a number. */
 const char *ses_ablate_text(ses_ablate *s, const ses_json *v, ses_err *e);
-bool ses_ablate_add_word(ses_ablate *s, ses_ablate_words *w, const char *a, const char *b, ses_err *e);
+bool ses_ablate_add_word(ses_ablate *s, ses_ablate_argv *w, const char *a, const char *b, ses_err *e);
 /* Adds the options of the layers: a later layer replaces the values of an earlier one, but adds to lists;
  * null removes an option. Fails for an unknown option and for a missing file. */
-bool ses_ablate_add_options(ses_ablate *s, ses_ablate_words *w, const ses_command *c,
+bool ses_ablate_add_options(ses_ablate *s, ses_ablate_argv *w, const ses_command *c,
                             const ses_ablate_layer *layer, size_t n, ses_err *e);
 /* Parses arguments as the command does and passes the options to check. Fails as the command would. */
 typedef bool ses_ablate_check_fn(void *ctx, const void *args, ses_err *e);
-bool ses_ablate_check_words(const ses_command *c, const ses_ablate_words *w, ses_ablate_check_fn *check,
+bool ses_ablate_check_words(const ses_command *c, const ses_ablate_argv *w, ses_ablate_check_fn *check,
                             void *ctx, ses_err *e);
 
 /* ablate_data.c: a ses_ablate_check_fn of options of finetune; ctx: a ses_ablate_data. Reads the data of a
@@ -208,7 +208,7 @@ bool ses_ablate_print_plan(ses_ablate *s, ses_err *e);
 /* ablate_table.c: columns, cells and costs from the results. */
 bool ses_ablate_fill(ses_ablate *s, ses_err *e);
 double ses_ablate_median(double *x, size_t n); /* sorts x; NaN: n is 0 */
-ses_ablate_cell *ses_ablate_cell_at(const ses_ablate *s, size_t run, size_t column);
+ses_ablate_entry *ses_ablate_entry_at(const ses_ablate *s, size_t run, size_t column);
 /* Whether a run takes part in the task of a column, or in all tasks of their mean. */
 bool ses_ablate_has_column(const ses_ablate *s, size_t run, size_t column);
 

@@ -16,7 +16,7 @@ const char *ses_order_name(ses_order o)
 static double score_of(const ses_ablate *s, size_t run, size_t column, bool published)
 {
     const ses_ablate_column *c = &s->column[column];
-    const ses_ablate_cell *x = ses_ablate_cell_at(s, run, column);
+    const ses_ablate_entry *x = ses_ablate_entry_at(s, run, column);
     double v = published ? x->published : c->scale * x->interval.mean;
     return c->lower_is_better ? -v : v;
 }
@@ -41,8 +41,8 @@ static ses_ablate_pair compare_pair(const ses_ablate *s, size_t column, size_t b
     ses_ablate_pair p = { .better = better, .worse = worse };
     p.published = score_of(s, better, column, true) - score_of(s, worse, column, true);
     ses_mean_difference d =
-        ses_mean_difference_of(&ses_ablate_cell_at(s, better, column)->interval,
-                               &ses_ablate_cell_at(s, worse, column)->interval, s->a->confidence / 100);
+        ses_mean_difference_of(&ses_ablate_entry_at(s, better, column)->interval,
+                               &ses_ablate_entry_at(s, worse, column)->interval, s->a->confidence / 100);
     double sign = c->lower_is_better ? -c->scale : c->scale;
     p.own = (ses_mean_difference){ sign * d.difference, d.df, sign * d.low, sign * d.high, d.p };
     if (c->lower_is_better) p.own.low = sign * d.high, p.own.high = sign * d.low;

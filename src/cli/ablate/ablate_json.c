@@ -34,7 +34,7 @@ static void put_job(const ses_ablate *s, const ses_ablate_job *j, ses_json_write
     ses_json_end_object(w);
 }
 
-static void put_results(const ses_ablate_cell *x, ses_json_writer *w)
+static void put_results(const ses_ablate_entry *x, ses_json_writer *w)
 {
     ses_json_member_real(w, "mean", x->interval.mean);
     ses_json_member_real(w, "median", x->median);
@@ -50,7 +50,7 @@ static void put_results(const ses_ablate_cell *x, ses_json_writer *w)
 /* A run that does not take part in the tasks of a column may have a published number there. */
 static void put_cell(const ses_ablate *s, size_t run, size_t column, ses_json_writer *w)
 {
-    const ses_ablate_cell *x = ses_ablate_cell_at(s, run, column);
+    const ses_ablate_entry *x = ses_ablate_entry_at(s, run, column);
     bool takes_part = ses_ablate_has_column(s, run, column);
     if (!takes_part && isnan(x->published)) return;
     ses_json_member_object(w, s->column[column].name);

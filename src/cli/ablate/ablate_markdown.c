@@ -39,8 +39,8 @@ static void put_scores(const ses_ablate *s, ses_buf *b)
         ses_buf_put(b, '|');
         put_cell(b, s->run[i].name);
         for (size_t k = 0; k < s->n_columns; k++) {
-            double published = ses_ablate_cell_at(s, i, k)->published;
-            put_cell(b, ses_ablate_cell_text(s, i, k, "\xC2\xB1 ", text, sizeof text)); /* plus-minus */
+            double published = ses_ablate_entry_at(s, i, k)->published;
+            put_cell(b, ses_ablate_entry_text(s, i, k, "\xC2\xB1 ", text, sizeof text)); /* plus-minus */
             if (!ses_ablate_has_published(s, k)) continue;
             snprintf(text, sizeof text, isnan(published) ? "-" : "%g", published);
             put_cell(b, text);
@@ -56,7 +56,7 @@ static void put_intervals(const ses_ablate *s, ses_buf *b)
     put_rule(b, 5);
     for (size_t k = 0; k < s->n_columns; k++)
         for (size_t i = 0; i < s->n_runs; i++) {
-            const ses_ablate_cell *x = ses_ablate_cell_at(s, i, k);
+            const ses_ablate_entry *x = ses_ablate_entry_at(s, i, k);
             const double value[] = { x->interval.mean, x->median, x->interval.low, x->interval.high };
             if (!x->n) continue;
             ses_buf_appendf(b, "| %s,", s->column[k].name);

@@ -59,14 +59,14 @@ static char *folder_of(const ses_ablate *s, const ses_ablate_job *j, ses_err *e)
 
 /* ---- arguments ---- */
 
-static bool add_number(ses_ablate *s, ses_ablate_words *w, const char *option, int64_t n, ses_err *e)
+static bool add_number(ses_ablate *s, ses_ablate_argv *w, const char *option, int64_t n, ses_err *e)
 {
     char text[24];
     snprintf(text, sizeof text, "%" PRId64, n);
     return ses_ablate_add_word(s, w, option, text, e);
 }
 
-static bool put_pretraining(ses_ablate *s, const ses_ablate_job *j, ses_ablate_words *w, ses_err *e)
+static bool put_pretraining(ses_ablate *s, const ses_ablate_job *j, ses_ablate_argv *w, ses_err *e)
 {
     const ses_ablate_run *a = &s->run[j->run];
     char where[SES_ABLATE_FOLDER + 16];
@@ -81,7 +81,7 @@ static bool put_pretraining(ses_ablate *s, const ses_ablate_job *j, ses_ablate_w
            (!s->n_pretrain_seeds || add_number(s, w, "--seed=", s->pretrain_seed[j->pretrain_seed], e));
 }
 
-static bool put_tuning(ses_ablate *s, const ses_ablate_job *j, ses_ablate_words *w, ses_err *e)
+static bool put_tuning(ses_ablate *s, const ses_ablate_job *j, ses_ablate_argv *w, ses_err *e)
 {
     const ses_ablate_run *a = &s->run[j->run];
     const ses_ablate_task *t = &s->task[j->task];
@@ -103,7 +103,7 @@ static bool put_tuning(ses_ablate *s, const ses_ablate_job *j, ses_ablate_words 
 }
 
 /* A task without training: its files, then options. */
-static bool put_evaluation(ses_ablate *s, const ses_ablate_job *j, ses_ablate_words *w, ses_err *e)
+static bool put_evaluation(ses_ablate *s, const ses_ablate_job *j, ses_ablate_argv *w, ses_err *e)
 {
     const ses_ablate_task *t = &s->task[j->task];
     const ses_json *data = ses_json_get(t->options, "data");
@@ -121,7 +121,7 @@ static bool put_evaluation(ses_ablate *s, const ses_ablate_job *j, ses_ablate_wo
 }
 
 /* --dtype changes results, so it is one of the arguments that finished jobs are compared by. */
-static bool put_dtype(ses_ablate *s, ses_ablate_words *w, ses_err *e)
+static bool put_dtype(ses_ablate *s, ses_ablate_argv *w, ses_err *e)
 {
     static const char *const name[] = { "f32", "f16", "bf16", "int8" };
     return !s->a->compute.dtype || ses_ablate_add_word(s, w, "--dtype=", name[s->a->compute.dtype], e);
@@ -130,10 +130,10 @@ static bool put_dtype(ses_ablate *s, ses_ablate_words *w, ses_err *e)
 /* Checks the arguments with the ones that are added when the job starts. The model of an earlier run does not
  * exist yet: the current folder replaces it. check: NULL, or a further check of the options. */
 static bool check_words(ses_ablate *s, const ses_ablate_job *j, const ses_command *c,
-                        const ses_ablate_words *w, ses_ablate_check_fn *check, ses_err *e)
+                        const ses_ablate_argv *w, ses_ablate_check_fn *check, ses_err *e)
 {
     const ses_ablate_run *a = &s->run[j->run];
-    ses_ablate_words all = { 0 };
+    ses_ablate_argv all = { 0 };
     bool ok = true, trains = j->task == SIZE_MAX || s->task[j->task].tunes;
     for (size_t i = 0; ok && i < w->n; i++) {
         const char *equal = strchr(w->word[i], '=');
@@ -153,7 +153,7 @@ bool ses_ablate_check_inputs(ses_ablate *s, ses_err *e)
     for (size_t i = 0; i < s->n_jobs; i++) {
         const ses_ablate_job *j = &s->job[i];
         const ses_ablate_task *t = ses_ablate_task_of(s, j);
-        ses_ablate_words w = { .word = j->word, .n = j->n_words };
+        ses_ablate_argv w = { .word = j->word, .n = j->n_words };
         if (!t || !t->tunes || j->seed || check_words(s, j, t->command, &w, ses_ablate_check_data, e))
             continue;
         ses_wrap(e, "%s", j->base.name);
@@ -182,7 +182,7 @@ static bool add_job(ses_ablate *s, ses_ablate_job j, ses_err *e)
 {
     const ses_ablate_task *t = ses_ablate_task_of(s, &j);
     const ses_command *c = t ? t->command : ses_command_find("pretrain");
-    ses_ablate_words w = { 0 };
+    ses_ablate_argv w = { 0 };
     if (s->n_jobs == SES_ABLATE_JOBS) return ses_fail(e, SES_EFORMAT, "more than %d jobs", SES_ABLATE_JOBS);
     j.base.name = name_job(s, &j, e);
     j.base.comes_first = !t; /* pretraining runs are the longest, and others wait for them */

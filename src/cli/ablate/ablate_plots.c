@@ -26,7 +26,7 @@ static double least_of(const ses_ablate *s, const ses_ablate_column *c)
 static bool has_values(const ses_ablate *s, size_t column)
 {
     size_t n = 0;
-    for (size_t i = 0; i < s->n_runs; i++) n += ses_ablate_cell_at(s, i, column)->n > 0;
+    for (size_t i = 0; i < s->n_runs; i++) n += ses_ablate_entry_at(s, i, column)->n > 0;
     return n > 0;
 }
 
@@ -40,7 +40,7 @@ static bool put_intervals(const ses_ablate *s, size_t column, ses_report *r)
     double *x = name ? ses_alloc_array(3 * s->n_runs, sizeof *x, NULL) : NULL;
     if (!x) return ses_free(name), false;
     for (size_t i = 0; i < s->n_runs; i++) {
-        const ses_mean_interval *m = &ses_ablate_cell_at(s, i, column)->interval;
+        const ses_mean_interval *m = &ses_ablate_entry_at(s, i, column)->interval;
         if (!ses_ablate_has_column(s, i, column)) continue;
         name[n] = s->run[i].name;
         x[n] = c->scale * m->mean;
@@ -83,7 +83,7 @@ static size_t put_curve(const ses_ablate *s, size_t column, size_t first, double
     bool band = false;
     const char *name = s->run[first].entry;
     for (; end < s->n_runs && s->run[end].change == s->run[first].change && s->run[end].pretrains; end++) {
-        const ses_mean_interval *m = &ses_ablate_cell_at(s, end, column)->interval;
+        const ses_mean_interval *m = &ses_ablate_entry_at(s, end, column)->interval;
         ses_json_real(ses_json_at(ses_json_at(s->grid, 0), s->run[end].at[0]), &x[n]);
         y[n] = c->scale * m->mean;
         low[n] = isnan(m->low) ? y[n] : c->scale * fmax(m->low, least_of(s, c));
@@ -149,7 +149,7 @@ static bool collect(const ses_ablate *s, size_t column, size_t cost, double unit
     const ses_ablate_column *c = &s->column[column];
     for (size_t i = 0; i < s->n_runs; i++) {
         double x = ses_ablate_cost(s, i, cost),
-               y = c->scale * ses_ablate_cell_at(s, i, column)->interval.mean;
+               y = c->scale * ses_ablate_entry_at(s, i, column)->interval.mean;
         if (!isfinite(x) || !isfinite(y)) continue;
         p->x[p->n] = x / unit;
         p->y[p->n] = y;

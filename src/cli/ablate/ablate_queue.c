@@ -15,8 +15,8 @@
 
 /* Adds a word; "{model}" in it, and in a pretraining run the name of the run it starts from, become the
  * folder of the model. */
-static bool put_word(ses_ablate *s, const ses_ablate_job *j, ses_ablate_words *w, const char *word,
-                     bool *used, ses_err *e)
+static bool put_word(ses_ablate *s, const ses_ablate_job *j, ses_ablate_argv *w, const char *word, bool *used,
+                     ses_err *e)
 {
     static const char variable[] = "{model}";
     const char *model = ses_ablate_model_of(s, j), *at = model ? strstr(word, variable) : NULL,
@@ -43,7 +43,7 @@ static bool has_option(const ses_ablate_job *j, const char *name)
 }
 
 /* Options of the machine, which change no result. */
-static bool put_machine(ses_ablate *s, const ses_ablate_job *j, ses_ablate_words *w, ses_err *e)
+static bool put_machine(ses_ablate *s, const ses_ablate_job *j, ses_ablate_argv *w, ses_err *e)
 {
     const ses_compute_args *a = &s->a->compute;
     int threads = ses_compute_threads(a) / (int)s->a->jobs;
@@ -57,7 +57,7 @@ static bool put_machine(ses_ablate *s, const ses_ablate_job *j, ses_ablate_words
 }
 
 /* The whole command; resume: its folder has a checkpoint. */
-static bool put_command(ses_ablate *s, const ses_ablate_job *j, bool resume, ses_ablate_words *w, ses_err *e)
+static bool put_command(ses_ablate *s, const ses_ablate_job *j, bool resume, ses_ablate_argv *w, ses_err *e)
 {
     const ses_ablate_task *t = ses_ablate_task_of(s, j);
     const ses_command *c = t ? t->command : ses_command_find("pretrain");
@@ -79,7 +79,7 @@ bool ses_ablate_print_plan(ses_ablate *s, ses_err *e)
 {
     ses_buf out = { 0 };
     for (size_t i = 0; i < s->n_jobs; i++) {
-        ses_ablate_words w = { 0 };
+        ses_ablate_argv w = { 0 };
         if (!put_command(s, &s->job[i], false, &w, e)) return ses_buf_free(&out), false;
         if (s->job[i].base.state == SES_JOB_DONE) ses_buf_puts(&out, "# finished: ");
         for (size_t k = 0; k < w.n; k++) {
@@ -107,7 +107,7 @@ static bool start(void *ctx, size_t i, int *pid, ses_err *e)
     ses_ablate *s = ctx;
     ses_ablate_job *j = &s->job[i];
     const ses_ablate_task *t = ses_ablate_task_of(s, j);
-    ses_ablate_words w = { 0 };
+    ses_ablate_argv w = { 0 };
     bool resume = false;
     if (j->base.after != SIZE_MAX && s->job[j->base.after].base.state == SES_JOB_FAILED) {
         snprintf(j->base.reason, sizeof j->base.reason, "the pretraining of its model failed");

@@ -31,11 +31,11 @@ static size_t count_failed(const ses_ablate *s, size_t run, const ses_ablate_col
     return n;
 }
 
-const char *ses_ablate_cell_text(const ses_ablate *s, size_t run, size_t column, const char *sign, char *buf,
-                                 size_t size)
+const char *ses_ablate_entry_text(const ses_ablate *s, size_t run, size_t column, const char *sign, char *buf,
+                                  size_t size)
 {
     const ses_ablate_column *c = &s->column[column];
-    const ses_ablate_cell *x = ses_ablate_cell_at(s, run, column);
+    const ses_ablate_entry *x = ses_ablate_entry_at(s, run, column);
     int digits = ses_ablate_digits(c);
     double half = 0.5 * c->scale * (x->interval.high - x->interval.low);
     if (!x->n)
@@ -53,7 +53,7 @@ const char *ses_ablate_cell_text(const ses_ablate *s, size_t run, size_t column,
 bool ses_ablate_has_published(const ses_ablate *s, size_t column)
 {
     for (size_t i = 0; i < s->n_runs; i++)
-        if (!isnan(ses_ablate_cell_at(s, i, column)->published)) return true;
+        if (!isnan(ses_ablate_entry_at(s, i, column)->published)) return true;
     return false;
 }
 
@@ -73,8 +73,8 @@ static void put_scores(const ses_ablate *s, ses_report *r)
     for (size_t i = 0; i < s->n_runs; i++) {
         ses_figure_cell(t, "%s", s->run[i].name);
         for (size_t k = 0; k < s->n_columns; k++) {
-            double published = ses_ablate_cell_at(s, i, k)->published;
-            ses_figure_cell(t, "%s", ses_ablate_cell_text(s, i, k, "+-", text, sizeof text));
+            double published = ses_ablate_entry_at(s, i, k)->published;
+            ses_figure_cell(t, "%s", ses_ablate_entry_text(s, i, k, "+-", text, sizeof text));
             if (!ses_ablate_has_published(s, k)) continue;
             isnan(published) ? ses_figure_cell(t, "-") : ses_figure_cell(t, "%g", published);
         }
@@ -90,7 +90,7 @@ static void put_intervals(const ses_ablate *s, ses_report *r)
     snprintf(columns, sizeof columns, "run|column|>mean|>median|>%g %% interval|>results", s->a->confidence);
     for (size_t k = 0; k < s->n_columns; k++)
         for (size_t i = 0; i < s->n_runs; i++) {
-            const ses_ablate_cell *x = ses_ablate_cell_at(s, i, k);
+            const ses_ablate_entry *x = ses_ablate_entry_at(s, i, k);
             double scale = s->column[k].scale;
             int digits = ses_ablate_digits(&s->column[k]);
             if (x->n < 2) continue;
@@ -246,7 +246,7 @@ static void put_missing_scores(const ses_ablate *s, ses_report *r)
         size_t finished = 0, found = 0;
         for (size_t i = 0; i < s->n_jobs; i++)
             finished += s->job[i].task == SIZE_MAX && s->job[i].base.state == SES_JOB_DONE;
-        for (size_t i = 0; i < s->n_runs; i++) found += ses_ablate_cell_at(s, i, k)->n;
+        for (size_t i = 0; i < s->n_runs; i++) found += ses_ablate_entry_at(s, i, k)->n;
         if (s->column[k].kind == SES_COLUMN_SCORE && finished && !found)
             ses_report_note(
                 r, "No run has the score \"%s\": all_results.json of a run has the names, as eval_...",

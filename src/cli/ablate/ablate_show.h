@@ -9,8 +9,8 @@
 const char *ses_ablate_title(const ses_ablate *s);
 int ses_ablate_digits(const ses_ablate_column *c); /* after the point */
 /* "84.3 +-0.5", "84.3 (2 failed)", "-", "failed"; sign: before the half of the interval. */
-const char *ses_ablate_cell_text(const ses_ablate *s, size_t run, size_t column, const char *sign, char *buf,
-                                 size_t size);
+const char *ses_ablate_entry_text(const ses_ablate *s, size_t run, size_t column, const char *sign, char *buf,
+                                  size_t size);
 /* The note on the intervals: their level and number of results; empty: none. */
 const char *ses_ablate_interval_text(const ses_ablate *s, const char *sign, char *buf, size_t size);
 bool ses_ablate_has_published(const ses_ablate *s, size_t column);

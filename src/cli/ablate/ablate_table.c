@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-ses_ablate_cell *ses_ablate_cell_at(const ses_ablate *s, size_t run, size_t column)
+ses_ablate_entry *ses_ablate_entry_at(const ses_ablate *s, size_t run, size_t column)
 {
-    return &s->cell[run * s->n_columns + column];
+    return &s->entry[run * s->n_columns + column];
 }
 
 bool ses_ablate_has_column(const ses_ablate *s, size_t run, size_t column)
@@ -153,7 +153,7 @@ static bool fill_cell(ses_ablate *s, size_t run, size_t column, ses_err *e)
 {
     const ses_ablate_column *c = &s->column[column];
     size_t models = ses_ablate_models_of(s, run), seeds = seeds_of(s, c), n = 0;
-    ses_ablate_cell *x = ses_ablate_cell_at(s, run, column);
+    ses_ablate_entry *x = ses_ablate_entry_at(s, run, column);
     double *all = ses_alloc_array(models * seeds, sizeof *all, e);
     x->value = all ? ses_arena_array(&s->mem, models * seeds, sizeof *x->value, e) : NULL;
     if (!x->value) return ses_free(all), false;
@@ -214,8 +214,8 @@ static void fill_costs(ses_ablate *s, size_t run)
 bool ses_ablate_fill(ses_ablate *s, ses_err *e)
 {
     choose_columns(s);
-    s->cell = ses_arena_array(&s->mem, s->n_runs * s->n_columns + 1, sizeof *s->cell, e);
-    s->costs = s->cell ? ses_arena_array(&s->mem, s->n_runs, sizeof *s->costs, e) : NULL;
+    s->entry = ses_arena_array(&s->mem, s->n_runs * s->n_columns + 1, sizeof *s->entry, e);
+    s->costs = s->entry ? ses_arena_array(&s->mem, s->n_runs, sizeof *s->costs, e) : NULL;
     if (!s->costs) return false;
     for (size_t i = 0; i < s->n_runs; i++) {
         for (size_t k = 0; k < s->n_columns; k++)

@@ -35,7 +35,7 @@ const char *ses_ablate_text(ses_ablate *s, const ses_json *v, ses_err *e)
     return ses_arena_strndup(&s->mem, number, strlen(number), e);
 }
 
-bool ses_ablate_add_word(ses_ablate *s, ses_ablate_words *w, const char *a, const char *b, ses_err *e)
+bool ses_ablate_add_word(ses_ablate *s, ses_ablate_argv *w, const char *a, const char *b, ses_err *e)
 {
     ses_buf x = { 0 };
     if (w->n + 1 >= w->cap) { /* one more for the NULL */
@@ -83,8 +83,8 @@ static bool check_file(const ses_opt *o, const char *value, ses_err *e)
     return ok;
 }
 
-static bool add_value(ses_ablate *s, ses_ablate_words *w, const ses_opt *o, const char *key,
-                      const ses_json *v, ses_err *e)
+static bool add_value(ses_ablate *s, ses_ablate_argv *w, const ses_opt *o, const char *key, const ses_json *v,
+                      ses_err *e)
 {
     const char *text = ses_ablate_text(s, v, e);
     if (!text) return ses_wrap(e, "\"%s\"", key);
@@ -101,7 +101,7 @@ static bool add_value(ses_ablate *s, ses_ablate_words *w, const ses_opt *o, cons
 }
 
 /* "key": value becomes --key=value; true: --key; an array: --key=element once per element. */
-static bool add_option(ses_ablate *s, ses_ablate_words *w, const ses_opt *o, const char *key,
+static bool add_option(ses_ablate *s, ses_ablate_argv *w, const ses_opt *o, const char *key,
                        const ses_json *v, ses_err *e)
 {
     bool flag;
@@ -123,7 +123,7 @@ static bool is_replaced(const ses_ablate_layer *layer, size_t i, size_t n, const
     return false;
 }
 
-bool ses_ablate_add_options(ses_ablate *s, ses_ablate_words *w, const ses_command *c,
+bool ses_ablate_add_options(ses_ablate *s, ses_ablate_argv *w, const ses_command *c,
                             const ses_ablate_layer *layer, size_t n, ses_err *e)
 {
     ses_opt o;
@@ -156,7 +156,7 @@ static bool check_models(const ses_command *c, const void *args, ses_err *e)
     return true;
 }
 
-bool ses_ablate_check_words(const ses_command *c, const ses_ablate_words *w, ses_ablate_check_fn *check,
+bool ses_ablate_check_words(const ses_command *c, const ses_ablate_argv *w, ses_ablate_check_fn *check,
                             void *ctx, ses_err *e)
 {
     int n_operands = 0;

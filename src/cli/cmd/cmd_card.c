@@ -82,12 +82,12 @@ static bool check(const ses_call *c, const char *dir, ses_err *e)
 
 /* ---- writing ---- */
 
-typedef struct facts {
+typedef struct details {
     const char *dir, *library, *task;
     ses_model *model;
     char *base; /* name of the base model of an adapter; NULL: none */
     ses_buf title;
-} facts;
+} details;
 
 static char *base_name(const char *dir, ses_err *e)
 {
@@ -101,12 +101,12 @@ static char *base_name(const char *dir, ses_err *e)
     return base;
 }
 
-static bool read_facts(facts *f, const char *dir, const args *a, ses_device *dev, ses_err *e)
+static bool read_facts(details *f, const char *dir, const args *a, ses_device *dev, ses_err *e)
 {
     ses_card none = { 0 };
     ses_buf forms = { 0 };
     bool adapter = ses_model_is_adapter(dir), listed = ses_card_list_own_forms(dir, &forms, e);
-    *f = (facts){ .dir = dir, .task = ses_card_task(&none, dir) };
+    *f = (details){ .dir = dir, .task = ses_card_task(&none, dir) };
     f->library = ses_sentence_is_encoder_dir(dir) ? "sentence-transformers"
                  : adapter                        ? "peft"
                  : forms.len                      ? "sesame"
@@ -132,7 +132,7 @@ static void put_list(ses_buf *b, const char *key, const ses_opt_list *l)
     }
 }
 
-static void put_metadata(ses_buf *b, const facts *f, const args *a)
+static void put_metadata(ses_buf *b, const details *f, const args *a)
 {
     ses_buf_puts(b, "---\n");
     if (a->license) {
@@ -184,7 +184,7 @@ static void put_scores(ses_buf *b, const char *dir)
     ses_free(path);
 }
 
-static void put_body(ses_buf *b, const facts *f)
+static void put_body(ses_buf *b, const details *f)
 {
     char number[SES_NUMBER_TEXT];
     const ses_model *m = f->model;
@@ -208,7 +208,7 @@ static void put_body(ses_buf *b, const facts *f)
     ses_buf_puts(b, "\n```\n");
 }
 
-static bool write_card(const ses_call *c, const facts *f, ses_err *e)
+static bool write_card(const ses_call *c, const details *f, ses_err *e)
 {
     const args *a = c->args;
     ses_hub_name hub;
@@ -239,7 +239,7 @@ static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     const char *dir = c->operands[0];
-    facts f = { 0 };
+    details f = { 0 };
     if (a->check) return check(c, dir, e);
     ses_device *dev = ses_device_open("cpu", NULL, e);
     bool ok = dev && read_facts(&f, dir, a, dev, e) && write_card(c, &f, e);

@@ -111,11 +111,11 @@ static bool begin_output(job *j, const ses_call *c, const ses_predictor_args *a,
     const char *models[MAX_MODELS] = { dir };
     for (size_t i = 0, n = !!dir; i < a->adapters.n && n + 1 < MAX_MODELS; i++)
         models[n++] = a->adapters.item[i];
-    ses_shard_facts facts = { models, ses_compute_level(&a->compute) };
+    ses_shard_conditions conditions = { models, ses_compute_level(&a->compute) };
     if (a->ensemble && a->rows.shard)
         return ses_fail(e, SES_EUSAGE, "--shard does not apply to --ensemble: split the file instead");
-    if (!ses_shard_job_begin(&j->shard, c, a->rows.shard, (const char *const *)c->operands + !!dir, 1, &facts,
-                             to, a->rows.overwrite, e))
+    if (!ses_shard_job_begin(&j->shard, c, a->rows.shard, (const char *const *)c->operands + !!dir, 1,
+                             &conditions, to, a->rows.overwrite, e))
         return false;
     return !to || a->rows.shard || ses_atomic_output_begin(&j->to, to, a->rows.overwrite, e);
 }

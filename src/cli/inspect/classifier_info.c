@@ -1,4 +1,4 @@
-/* Prints the facts about a classifier of texts. */
+/* Prints the details about a classifier of texts. */
 #include "classifier_info.h"
 
 #include "base/str.h"
@@ -12,14 +12,14 @@
 
 enum { SHOWN = 20 };
 
-typedef struct facts {
+typedef struct details {
     ses_json_doc *config;
     ses_classifier *c;
     int64_t parameters, features; /* -1: the method has none */
     double bytes;
-} facts;
+} details;
 
-static bool read_facts(facts *f, const char *dir, ses_err *e)
+static bool read_facts(details *f, const char *dir, ses_err *e)
 {
     f->config = ses_model_config_open(dir, NULL, e);
     f->c = f->config ? ses_classifier_open(dir, ses_json_root(f->config), e) : NULL;
@@ -31,13 +31,13 @@ static bool read_facts(facts *f, const char *dir, ses_err *e)
     return true;
 }
 
-static void free_facts(facts *f)
+static void free_facts(details *f)
 {
     ses_classifier_free(f->c);
     ses_json_free(f->config);
 }
 
-static const char *label_of(const facts *f, size_t i)
+static const char *label_of(const details *f, size_t i)
 {
     char id[24];
     snprintf(id, sizeof id, "%zu", i);
@@ -45,7 +45,7 @@ static const char *label_of(const facts *f, size_t i)
 }
 
 /* "words text, ngrams 2": the members of "classifier" that are not lists. */
-static void put_settings(const facts *f, ses_buf *out)
+static void put_settings(const details *f, ses_buf *out)
 {
     const ses_json *s = ses_json_get(ses_json_root(f->config), "classifier");
     char value[64];
@@ -58,7 +58,7 @@ static void put_settings(const facts *f, ses_buf *out)
     }
 }
 
-static void put_labels(const facts *f, ses_buf *out)
+static void put_labels(const details *f, ses_buf *out)
 {
     ses_buf_appendf(out, "%zu", f->c->n_labels);
     for (size_t i = 0; i < f->c->n_labels && i < SHOWN && label_of(f, i); i++)
@@ -68,7 +68,7 @@ static void put_labels(const facts *f, ses_buf *out)
 
 bool ses_classifier_info_show(const char *dir, const ses_term *t, ses_err *e)
 {
-    facts f = { 0 };
+    details f = { 0 };
     ses_buf settings = { 0 }, labels = { 0 };
     char n[SES_NUMBER_TEXT];
     bool ok = read_facts(&f, dir, e);
@@ -90,7 +90,7 @@ bool ses_classifier_info_show(const char *dir, const ses_term *t, ses_err *e)
 
 bool ses_classifier_info_print_json(const char *dir, ses_err *e)
 {
-    facts f = { 0 };
+    details f = { 0 };
     ses_json_writer *w = read_facts(&f, dir, e) ? ses_json_writer_new(0, e) : NULL;
     if (w) {
         ses_json_begin_object(w);

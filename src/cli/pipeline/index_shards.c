@@ -33,10 +33,10 @@ bool ses_index_build_shard(ses_text_index *t, const ses_call *c, const ses_text_
     ses_shard_plan p = { 0 };
     ses_shard_counts counts;
     const char *models[] = { a->model, NULL };
-    ses_shard_facts facts = { models, ses_isa_name(ses_isa_vectors(ses_isa_best())) };
+    ses_shard_conditions conditions = { models, ses_isa_name(ses_isa_vectors(ses_isa_best())) };
     if (!a->output) return ses_fail(e, SES_EUSAGE, "--shard needs -o INDEX, a file for each shard");
     bool ok = ses_shard_parse(a->shard, &shard, e) && ses_shard_plan_make(&p, shard, &file, 1, e);
-    char *identity = ok ? ses_shard_identity(c, &p, &facts, e) : NULL;
+    char *identity = ok ? ses_shard_identity(c, &p, &conditions, e) : NULL;
     ok = identity && ses_shard_is_complete(c, a->output, identity, a->rebuild, &counts, complete, e) &&
          (*complete || build_planned(t, c, a, &p, identity, e));
     ses_free(identity);

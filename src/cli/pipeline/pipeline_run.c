@@ -428,9 +428,10 @@ static bool begin_output(ses_pipeline_job *j, ses_err *e)
     const char *models[MAX_MODELS] = { a->model }, *to = a->rows.to;
     for (size_t i = 0; i < a->adapters.n && i + 2 < MAX_MODELS; i++)
         models[i + (a->model != NULL)] = a->adapters.item[i];
-    ses_shard_facts facts = { models, ses_compute_level(&a->compute) };
+    ses_shard_conditions conditions = { models, ses_compute_level(&a->compute) };
     const char *const *file = ses_pipeline_job_files(j->call, a, &n);
-    if (!ses_shard_job_begin(&j->shard, j->call, a->rows.shard, file, n, &facts, to, a->rows.overwrite, e))
+    if (!ses_shard_job_begin(&j->shard, j->call, a->rows.shard, file, n, &conditions, to, a->rows.overwrite,
+                             e))
         return false;
     return !to || a->rows.shard || ses_atomic_output_begin(&j->to, to, a->rows.overwrite, e);
 }

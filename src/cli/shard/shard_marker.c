@@ -88,10 +88,10 @@ static bool hash_file(const char *dir, const char *name, ses_sha *sha, ses_err *
     bool ok = path != NULL;
     if (path && stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
         ok = ses_mmap_open(&m, path, e);
-        uint64_t facts[] = { m.size, ok ? ses_hash(key, m.data, m.size) : 0 };
+        uint64_t part[] = { m.size, ok ? ses_hash(key, m.data, m.size) : 0 };
         name = ses_path_basename(name);
         ses_sha_add(sha, name, strlen(name) + 1);
-        ses_sha_add(sha, facts, sizeof facts);
+        ses_sha_add(sha, part, sizeof part);
         if (ok) ses_mmap_free(&m);
     }
     ses_free(path);
@@ -124,7 +124,8 @@ static bool put_models(ses_json_writer *w, const char *const *model, ses_err *e)
     return true;
 }
 
-char *ses_shard_identity(const ses_call *c, const ses_shard_plan *p, const ses_shard_facts *facts, ses_err *e)
+char *ses_shard_identity(const ses_call *c, const ses_shard_plan *p, const ses_shard_conditions *conditions,
+                         ses_err *e)
 {
     char text[64], *out = NULL;
     uint64_t hash;
@@ -141,8 +142,8 @@ char *ses_shard_identity(const ses_call *c, const ses_shard_plan *p, const ses_s
     ses_json_end_array(w);
     snprintf(text, sizeof text, "%016" PRIx64, hash);
     ses_json_member_string(w, "input_hash", text);
-    if (facts->isa) ses_json_member_string(w, "isa", facts->isa);
-    bool ok = put_models(w, facts->models, e) &&
+    if (conditions->isa) ses_json_member_string(w, "isa", conditions->isa);
+    bool ok = put_models(w, conditions->models, e) &&
               put_group(w, c->command->opt, c->command->n_opt, c->args, e) &&
               put_group(w, part.opt, part.n_opt, c->task_args, e);
     ses_json_end_object(w);

@@ -22,13 +22,13 @@ typedef struct ses_shard_counts {
 
 /* More of the identity than the command has: models is a list of folders, ending with NULL; isa may be
  * NULL. */
-typedef struct ses_shard_facts {
+typedef struct ses_shard_conditions {
     const char *const *models;
     const char *isa;
-} ses_shard_facts;
+} ses_shard_conditions;
 
 /* The identity of the result of a call. Options that do not change results, as --threads, are left out. */
-char *ses_shard_identity(const ses_call *c, const ses_shard_plan *p, const ses_shard_facts *facts,
+char *ses_shard_identity(const ses_call *c, const ses_shard_plan *p, const ses_shard_conditions *conditions,
                          ses_err *e);
 
 /* PATH followed by ".done" or ".progress". */

@@ -256,13 +256,14 @@ void ses_shard_output_end(ses_shard_output *o, ses_err *e)
 /* ---- the shard of a call ---- */
 
 bool ses_shard_job_begin(ses_shard_job *j, const ses_call *c, const char *text, const char *const *file,
-                         size_t n, const ses_shard_facts *facts, const char *to, bool overwrite, ses_err *e)
+                         size_t n, const ses_shard_conditions *conditions, const char *to, bool overwrite,
+                         ses_err *e)
 {
     ses_shard shard;
     j->out.before = -1;
     if (!ses_shard_parse(text, &shard, e) || !ses_shard_plan_make(&j->plan, shard, file, n, e)) return false;
     if (!shard.count || !to) return true;
-    char *identity = ses_shard_identity(c, &j->plan, facts, e);
+    char *identity = ses_shard_identity(c, &j->plan, conditions, e);
     return identity && ses_shard_output_begin(&j->out, c, &j->plan, to, identity, overwrite, &j->complete, e);
 }
 

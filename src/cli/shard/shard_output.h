@@ -63,7 +63,8 @@ typedef struct ses_shard_job {
 /* Plans the part of n files that --shard selects (text; NULL: all), and starts the output file `to` (NULL:
  * standard output). j must be zeroed; end it also after a failure. */
 bool ses_shard_job_begin(ses_shard_job *j, const ses_call *c, const char *text, const char *const *file,
-                         size_t n, const ses_shard_facts *facts, const char *to, bool overwrite, ses_err *e);
+                         size_t n, const ses_shard_conditions *conditions, const char *to, bool overwrite,
+                         ses_err *e);
 bool ses_shard_job_given(const ses_shard_job *j);     /* --shard */
 uint64_t ses_shard_job_block(const ses_shard_job *j); /* the first block to process */
 void ses_shard_job_end(ses_shard_job *j, ses_err *e);

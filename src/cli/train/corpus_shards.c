@@ -97,7 +97,7 @@ bool ses_corpus_build_shard(const ses_call *c, const char *path, const char *tex
     ses_corpus_shard part = { 0 };
     const char *models[] = { tokenizer, NULL };
     bool ok = ses_shard_parse(text, &shard, e) && ses_shard_plan_make(&p, shard, o->files, o->n_files, e);
-    char *identity = ok ? ses_shard_identity(c, &p, &(ses_shard_facts){ models, NULL }, e) : NULL;
+    char *identity = ok ? ses_shard_identity(c, &p, &(ses_shard_conditions){ models, NULL }, e) : NULL;
     ses_corpus_range *range = identity ? ranges_of(&p, e) : NULL;
     part.range = range;
     ok = range && ses_shard_is_complete(c, path, identity, o->overwrite, &n, complete, e);
