@@ -43,4 +43,5 @@ awk 'BEGIN {
 }' >"$tmp/rows"
 { printf 'sentence\tlabel\n'; cat "$tmp/rows"; } >"$tmp/train.tsv"
 { printf 'sentence\tlabel\n'; head -20 "$tmp/rows"; } >"$tmp/dev.tsv"
-small="--config $tmp/config.json --tokenizer $tmp/vocab.txt --threads 1 --lr 3e-3 --batch-size 8"
+# Checkpoints are kept, so that tests can resume from them.
+small="--config $tmp/config.json --tokenizer $tmp/vocab.txt --threads 1 --lr 3e-3 --batch-size 8 --keep-checkpoints 1"

@@ -1,7 +1,7 @@
 /* A part of the training data held out for evaluation: each class has as many examples as in scikit-learn's
  * train_test_split(test_size, stratify=y). */
 #include "check.h"
-#include "tune/held_out.h"
+#include "tune/data/held_out.h"
 
 enum { MAX_ROWS = 200 };
 

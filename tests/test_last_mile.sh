@@ -246,4 +246,34 @@ ok "72 examples are left" err_has '72 examples of .*, 8 for evaluation'
 ok "four of a label" grep -q '"eval_neg_number": 4' "$tmp/held/eval_results.json"
 ok "no part" exits 2 "$sesame" finetune --task classify --method nb --train "$tmp/train.tsv" --eval 0% -o "$tmp/none"
 ok "is refused" err_has 'eval 0%: expected a part above 0% and below 100%'
+
+# ---- finetune: weights of classes; no optimizer states are left behind ----
+
+awk -F '\t' 'NR == 1 || $2 == "pos" || NR % 8 == 2' "$tmp/train.tsv" >"$tmp/rare.tsv" # 10 neg, 40 pos
+rare="finetune --config $tmp/config.json --tokenizer $tmp/vocab.txt --threads 1 --lr 3e-3 --batch-size 8 --task classify --train $tmp/rare.tsv --eval $tmp/dev.tsv --epochs 1"
+# shellcheck disable=SC2086
+ok "balanced" exits 0 "$sesame" $rare --class-weights balanced -o "$tmp/balanced"
+ok "names the weights" err_has 'class weights: neg 2.5, pos 0.625'
+printf '{"neg": 2.5, "pos": 0.625}\n' >"$tmp/weights.json"
+# shellcheck disable=SC2086
+ok "the same from a file" exits 0 "$sesame" $rare --class-weights "$tmp/weights.json" -o "$tmp/weighted"
+ok "has the same weights" cmp "$tmp/balanced/model.safetensors" "$tmp/weighted/model.safetensors"
+# shellcheck disable=SC2086
+ok "without weights" exits 0 "$sesame" $rare -o "$tmp/plain"
+ok "is another model" sh -c "! cmp -s '$tmp/balanced/model.safetensors' '$tmp/plain/model.safetensors'"
+printf '{"neg": 2.5}\n' >"$tmp/weights.json"
+# shellcheck disable=SC2086
+ok "a label without a weight" exits 3 "$sesame" $rare --class-weights "$tmp/weights.json" -o "$tmp/none"
+ok "is named" err_has 'weights.json: no weight of label "pos"'
+# shellcheck disable=SC2086
+ok "with label smoothing" exits 2 "$sesame" $rare --class-weights balanced --label-smoothing 0.1 -o "$tmp/none"
+no_states() { ! find "$1" -name '*.safetensors' ! -name model.safetensors | grep . && ! ls -d "$1"/checkpoint-* 2>/dev/null; }
+ok "no checkpoint is left" no_states "$tmp/plain"
+ok "the run is complete" exits 0 "$sesame" finetune -o "$tmp/plain" --resume
+ok "with a notice" err_has 'plain: the run is complete; nothing to resume'
+ok "a longer run" exits 3 "$sesame" finetune -o "$tmp/plain" --resume --epochs 2
+ok "cannot continue it" err_has 'was run with epochs 1.0, not 2.0; the run has ended and deleted its checkpoints (--keep-checkpoints keeps them)'
+# shellcheck disable=SC2086
+ok "unless they are kept" exits 0 "$sesame" $rare --keep-checkpoints 1 -o "$tmp/kept"
+ok "there is one" sh -c "ls -d '$tmp'/kept/checkpoint-* >/dev/null"
 counted

@@ -34,18 +34,18 @@ cp -r "$tmp/one" "$tmp/part"
 # shellcheck disable=SC2086
 ok "stopped in stage 1" exits 0 "$sesame" finetune --model "$tmp/base" $rest --train "$tmp/yes.tsv" --eval "$tmp/yes.tsv" --task classify --label label \
     --epochs 2 --save-every 5 --keep 9 -o "$tmp/hand3"
-rm -r "$tmp/part/stage-1"/* "$tmp/part"/checkpoint-* "$tmp/part/config.json" "$tmp/part/model.safetensors"
+rm -rf "$tmp/part/stage-1"/* "$tmp/part"/checkpoint-* "$tmp/part/config.json" "$tmp/part/model.safetensors"
 cp -r "$tmp/hand3/checkpoint-10" "$tmp/part/stage-1"
 ok "resumed in stage 1" exits 0 "$sesame" finetune -o "$tmp/part" --resume
 ok "from its checkpoint" err_has 'resuming from .*stage-1/checkpoint-10'
 ok "the same stage" cmp "$tmp/one/stage-1/model.safetensors" "$tmp/part/stage-1/model.safetensors"
 ok "the same model" cmp "$tmp/one/model.safetensors" "$tmp/part/model.safetensors"
-rm -r "$tmp/part"/checkpoint-* "$tmp/part/config.json" "$tmp/part/model.safetensors"
+rm -rf "$tmp/part"/checkpoint-* "$tmp/part/config.json" "$tmp/part/model.safetensors"
 ok "resumed after stage 1" exits 0 "$sesame" finetune -o "$tmp/part" --resume
 ok "it is complete" err_has 'stage-1: complete'
 ok "the same model" cmp "$tmp/one/model.safetensors" "$tmp/part/model.safetensors"
 
-rm -r "$tmp/part"/checkpoint-* "$tmp/part/config.json"
+rm -rf "$tmp/part"/checkpoint-* "$tmp/part/config.json"
 ok "other options of stage 1" exits 3 "$sesame" finetune -o "$tmp/part" --resume --lr 1e-3
 ok "the option" err_has 'stage-1: was run with lr 0.003, not 0.001; --first-set can keep it'
 ok "other data of stage 1" exits 3 "$sesame" finetune -o "$tmp/part" --resume --first "$tmp/dev.tsv"
@@ -104,7 +104,7 @@ ok "it is still there" exits 0 "$sesame" eval "$tmp/base" "$tmp/dev.tsv"
     ok "not with an old corpus" exits 0 "$sesame" finetune --model "$tmp/base" $rest --adapt "$tmp/domain.txt" --adapt-steps 6 --adapt-set length=32 \
         --first "$tmp/yes.tsv" --first-task classify --train "$tmp/train.tsv" --task classify --epochs 1 -o "$tmp/again" --overwrite
     ok "the same model" cmp "$tmp/adapted/model.safetensors" "$tmp/again/model.safetensors"
-    rm -r "$tmp/again" && cp -r "$tmp/adapted" "$tmp/again" && rm -r "$tmp/again/config.json" "$tmp/again"/checkpoint-* "$tmp/again/stage-1" "$tmp/again/adapted/config.json" \
+    rm -rf "$tmp/again" && cp -r "$tmp/adapted" "$tmp/again" && rm -rf "$tmp/again/config.json" "$tmp/again"/checkpoint-* "$tmp/again/stage-1" "$tmp/again/adapted/config.json" \
         "$tmp/again/adapted"/checkpoint-*
     ok "another text" exits 3 "$sesame" finetune -o "$tmp/adapted" --resume --adapt "$tmp/vocab.txt"
     ok "its message" err_has 'was run with adapt .*domain.txt, not .*vocab.txt'

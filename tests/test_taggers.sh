@@ -175,7 +175,7 @@ flair="-p flair-lm --set hidden_size=24 --set embedding_size=8 --objective bptt 
 rm -r "$tmp/frozen/embedding-0-transformer"
 ok "missing embedding" exits 3 "$sesame" ner -m "$tmp/frozen" "anna"
 ok "named" err_has 'embedding-0-transformer'
-run="--task ner --threads 1 --batch-size 8 --lr 0.01 --train $tmp/tags.txt"
+run="--task ner --keep-checkpoints 1 --threads 1 --batch-size 8 --lr 0.01 --train $tmp/tags.txt"
 # shellcheck disable=SC2086
 ok "interrupted" exits 0 "$sesame" finetune $run --embed char,word --steps 4 --save-every 2 --schedule constant --warmup 0 -o "$tmp/half"
 # shellcheck disable=SC2086

@@ -503,6 +503,38 @@ static void test_smoothing(void)
     run_free(&r);
 }
 
+/* Weights of classes: sum(w nll) / sum(w), as CrossEntropyLoss(weight) of PyTorch. */
+static void test_class_weights(void)
+{
+    enum { LABELS = 3 };
+    static const double weight[LABELS] = { 0.5, 2, 0.25 };
+    ses_err e = { 0 };
+    run r;
+    ses_step_result s;
+    ses_batch b;
+    ses_outputs out;
+    double sum = 0, weights = 0, first = 0;
+    run_prepare(&r, 1, NULL);
+    r.o.no_dropout = true;
+    r.o.class_weights = weight;
+    ses_tape *t = ses_tape_new(r.dev, NULL, &e);
+    CHECK(r.o.source.batch(r.o.source.ctx, 0, 0, &b, &e) &&
+          ses_model_forward(r.model, t, &b, &(ses_output_request){ .logits = true }, &out, &e));
+    for (int64_t i = 0; i < b.seqs; i++) {
+        const ses_real *x = out.item[0].tensor->f + i * LABELS;
+        double lse = log(exp((double)x[0]) + exp((double)x[1]) + exp((double)x[2]));
+        sum += weight[b.labels[i]] * (lse - (double)x[b.labels[i]]);
+        weights += weight[b.labels[i]];
+    }
+    CHECK(run_start(&r, &e) && ses_trainer_step(r.trainer, &s, &e));
+    CHECK_MSG(fabs(s.loss - sum / weights) < 1e-6, "%.9g, not %.9g", s.loss, sum / weights);
+    first = s.loss;
+    for (int i = 0; i < 30; i++) CHECK(ses_trainer_step(r.trainer, &s, &e));
+    CHECK_MSG(s.loss < first, "%.9g after 30 steps, %.9g before", s.loss, first); /* it has gradients */
+    ses_tape_free(t);
+    run_free(&r);
+}
+
 static void test_early(void)
 {
     ses_err e = { 0 };
@@ -683,6 +715,7 @@ int main(void)
     test_full();
     test_nan();
     test_smoothing();
+    test_class_weights();
     test_early();
     test_stopped_evaluation();
     test_best_moved();

@@ -87,7 +87,7 @@ mv "$tmp/moved" "$tmp/base"
 ok "resume" exits 0 "$sesame" finetune $tune --lr 1e-2 --epochs 3 --adapter lora --lora-rank 4 --lora-dropout 0.1 -o "$tmp/lora" --resume
 # shellcheck disable=SC2086
 ok "another rank" exits 3 "$sesame" finetune $tune --lr 1e-2 --epochs 3 --adapter lora --lora-rank 2 --lora-dropout 0.1 -o "$tmp/lora" --resume
-ok "message" err_has 'lora_rank 4, not 2'
+ok "message" err_has 'lora-rank 4, not 2'
 # shellcheck disable=SC2086
 ok "no such layer" exits 3 "$sesame" finetune $tune --adapter lora --lora-targets q_proj -o "$tmp/no"
 ok "lists the choices" err_has 'choose from query, key, value, dense'

@@ -215,9 +215,10 @@ typedef struct ses_finetune_options {
     ses_data_options data;
     ses_finetune_task_options task;
 
-    ses_training_options run; /* length, optimizer, checkpoints, output folder */
-    int64_t bucket;           /* sort by length within N batches; 0: off */
-    double label_smoothing;   /* 0: off */
+    ses_training_options run;  /* length, optimizer, checkpoints, output folder */
+    int64_t bucket;            /* sort by length within N batches; 0: off */
+    double label_smoothing;    /* 0: off */
+    const char *class_weights; /* classify: "balanced", or a JSON file {"label": weight}; NULL: equal */
     ses_transfer_options transfer;
     ses_teacher_options teacher;
 

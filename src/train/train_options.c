@@ -73,9 +73,11 @@ static const ses_opt opt[] = {
     SES_OPT_INT(ses_train_args, run.save_every, "save-every", "0", -1, 1e12,
                 "updates between checkpoints; 0: at each evaluation; -1: when stopped and at the end",
                 .group = "logs"),
-    SES_OPT_INT(ses_train_args, run.keep_checkpoints, "keep-checkpoints", "1", 1, 1000,
-                "checkpoints kept, in addition to the best if evaluations select one", .alias = "keep",
-                .group = "logs"),
+    SES_OPT_INT(
+        ses_train_args, run.keep_checkpoints, "keep-checkpoints", "1", 1, 1000,
+        "checkpoints kept, in addition to the best if evaluations select one; finetune: also after the "
+        "end of the run, which deletes them otherwise",
+        .alias = "keep", .was_set = offsetof(ses_train_args, has_keep_checkpoints), .group = "logs"),
     SES_OPT_INT(ses_train_args, run.seed, "seed", "42", 0, 9e15, "random seed", .letter = 's',
                 .common = true),
     SES_OPT_TEXT(

@@ -270,6 +270,38 @@ static ses_tensor *smoothed_loss(ses_trainer *t, const ses_batch *b, const ses_o
     return ses_add(t->tape, out->loss, ses_scale(t->tape, margin, t->o.label_smoothing));
 }
 
+/* The weighted mean of the negative log likelihoods. */
+static ses_tensor *weighted_loss(ses_trainer *t, const ses_batch *b, const ses_outputs *out, ses_err *e)
+{
+    const ses_output *logits = ses_outputs_find(out, "logits");
+    ses_tensor *x = logits ? logits->tensor : NULL;
+    int64_t rows = x ? ses_rows(x) : 0, labels = x ? ses_cols(x) : 0;
+    double sum = 0;
+    if (!x || !b->labels || rows != b->seqs) {
+        ses_fail(e, SES_EUNSUPPORTED, "class weights are not supported for %s",
+                 ses_model_class_name(t->o.model));
+        return NULL;
+    }
+    ses_real *weight = ses_tape_host_alloc(t->tape, (size_t)(rows * labels), sizeof *weight);
+    for (int64_t r = 0; weight && r < rows; r++) {
+        if (b->labels[r] == SES_IGNORE_INDEX) continue;
+        if (b->labels[r] < 0 || b->labels[r] >= labels) {
+            ses_fail(e, SES_EARG, "label %d, expected 0 to %lld", (int)b->labels[r], (long long)labels - 1);
+            return NULL;
+        }
+        sum += t->o.class_weights[b->labels[r]];
+    }
+    for (int64_t r = 0; weight && sum > 0 && r < rows; r++)
+        if (b->labels[r] != SES_IGNORE_INDEX)
+            weight[r * labels + b->labels[r]] = (ses_real)(-t->o.class_weights[b->labels[r]] / sum);
+    x = weight ? ses_log_softmax(t->tape, x) : NULL;
+    x = x ? ses_reshape(t->tape, x, SES_DIM(1, rows * labels)) : NULL;
+    x = x ? ses_linear(t->tape, x, ses_tape_input(t->tape, weight, SES_DIM(1, rows * labels)), NULL,
+                       SES_ACT_NONE, SES_OUT_IN)
+          : NULL;
+    return x ? ses_reshape(t->tape, x, SES_DIM(1)) : NULL;
+}
+
 static ses_tensor *loss_of(ses_trainer *t, const ses_batch *b, ses_err *e)
 {
     ses_outputs out = { 0 };
@@ -279,6 +311,14 @@ static ses_tensor *loss_of(ses_trainer *t, const ses_batch *b, ses_err *e)
         return loss;
     }
     bool smooth = t->o.label_smoothing > 0;
+    if (t->o.class_weights) {
+        ses_batch unlabeled = *b; /* the model computes no loss of its own */
+        unlabeled.labels = NULL;
+        return ses_model_forward(t->o.model, t->tape, &unlabeled, &(ses_output_request){ .logits = true },
+                                 &out, e)
+                   ? weighted_loss(t, b, &out, e)
+                   : NULL;
+    }
     if (!ses_model_forward(t->o.model, t->tape, b, &(ses_output_request){ .logits = smooth }, &out, e))
         return NULL;
     if (!out.loss) ses_fail(e, SES_EARG, "the batch lacks labels for %s", ses_model_class_name(t->o.model));

@@ -66,6 +66,7 @@ char *ses_finetune_settings_json(const ses_finetune *f, ses_err *e)
     ses_pruning_put_settings(&o->pruning, w);
     if (o->quantize_aware) ses_json_member_bool(w, "quantize_aware", true);
     ses_json_member_real(w, "label_smoothing", o->label_smoothing);
+    if (o->class_weights) ses_json_member_string(w, "class_weights", o->class_weights);
     if (f->mixture) ses_mixture_put_settings(f->mixture, w);
     ses_json_end_object(w);
     const char *text = ses_json_writer_text(w, NULL, e);

@@ -83,8 +83,20 @@ void ses_finetune_report_start(ses_finetune *f)
                         eval, ses_trainer_total_updates(f->trainer));
 }
 
+static void report_class_weights(ses_finetune *f)
+{
+    ses_buf b = { 0 };
+    for (size_t i = 0; f->class_weights && i < f->tuner->n_labels && b.len < 400; i++)
+        ses_buf_appendf(&b, "%s%s %.4g", i ? ", " : "", f->tuner->label[i], f->class_weights[i]);
+    if (ses_buf_ok(&b, NULL) && b.data)
+        ses_training_notify(ses_finetune_on_event, f, "class weights: %s%s", b.data,
+                            b.len < 400 ? "" : ", ...");
+    ses_buf_free(&b);
+}
+
 void ses_finetune_report_head(ses_finetune *f)
 {
+    report_class_weights(f);
     const char *missing = ses_model_missing_keys(f->tuner->model);
     bool resumed = ses_trainer_state(f->trainer)->batches > 0; /* all parameters are the checkpoint's */
     if (f->tuner->scale_targets)

@@ -6,7 +6,7 @@
 #include "base/suggest.h"
 #include "data/examples_sample.h"
 #include "finetune_impl.h"
-#include "held_out.h"
+#include "tune/data/held_out.h"
 #include "tune/few_shot/few_shot.h"
 #include "tune/gpt/gpt_tuning.h"
 

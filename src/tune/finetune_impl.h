@@ -65,6 +65,7 @@ struct ses_finetune {
     ses_teacher teacher;
     ses_cross_view *cross_view; /* o.unlabeled; NULL: none */
     ses_mixture *mixture;       /* o.also: all data sets, this one is the first; NULL: one data set */
+    double *class_weights;      /* [labels of the model]; NULL: equal */
     ses_trainer *trainer;
     char *model_dir;   /* o.model resolved: a folder */
     char *student_dir; /* the teacher's folder, if the student is made of its config; NULL: it is not */

@@ -17,6 +17,7 @@
 #include "train/train_folder.h"
 #include "train/train_options.h"
 #include "train/training_events.h"
+#include "tune/data/class_weights.h"
 #include "tune/few_shot/few_shot.h"
 #include "tune/multi/mixture.h"
 
@@ -356,7 +357,10 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_options *o = &f->o;
     const ses_training_options *r = &o->run;
-    bool taught = o->teacher.model != NULL;
+    bool taught = o->teacher.model != NULL, own_loss = f->task->loss || o->task.few_shot;
+    if (o->class_weights && ses_class_weights_check(o, f->task->data, own_loss, e))
+        f->class_weights = ses_class_weights_read(o->class_weights, f->train_rows,
+                                                  (size_t)ses_model_label_count(f->tuner->model), e);
     ses_trainer_options t = {
         .model = f->tuner->model,
         .extra_params = { taught          ? ses_distill_store(f->teacher.distill)
@@ -376,6 +380,7 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
         .seed = (uint64_t)r->seed,
         .recompute = r->recompute,
         .label_smoothing = o->label_smoothing,
+        .class_weights = f->class_weights,
         .loss = taught          ? ses_distill_loss
                 : f->cross_view ? ses_cross_view_loss
                 : f->mixture    ? ses_mixture_loss
@@ -394,7 +399,8 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
         .settings = f->settings,
         .pruning = o->pruning,
     };
-    f->trainer = set_optimizer(f, &t, e) ? ses_trainer_new(&t, e) : NULL;
+    f->trainer =
+        (!o->class_weights || f->class_weights) && set_optimizer(f, &t, e) ? ses_trainer_new(&t, e) : NULL;
     return f->trainer != NULL;
 }
 
@@ -492,6 +498,7 @@ void ses_finetune_free(ses_finetune *f)
     ses_free(f->log_path);
     ses_free(f->tensorboard_dir);
     ses_free(f->metrics);
+    ses_free(f->class_weights);
     ses_free(f);
 }
 

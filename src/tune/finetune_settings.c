@@ -2,6 +2,7 @@
 #include "finetune_settings.h"
 
 #include "base/alloc.h"
+#include "tune/data/class_weights.h"
 
 static const ses_opt opt[] = {
     SES_OPT_TASK(ses_finetune_settings, o.data, true),
@@ -75,6 +76,7 @@ static const ses_opt opt[] = {
                 "sort by length within N batches; 0: off", .group = "training"),
     SES_OPT_REAL(ses_finetune_settings, o.label_smoothing, "label-smoothing", "0", 0, 0.99,
                  "label smoothing factor", .group = "training"),
+    SES_OPT_CLASS_WEIGHTS(ses_finetune_settings, o.class_weights),
     SES_OPT_INCLUDE(ses_finetune_settings, o.transfer, ses_transfer_option_table),
     SES_OPT_INCLUDE(ses_finetune_settings, o.exits, ses_exit_option_table),
     SES_OPT_LIST(ses_finetune_settings, teachers, "teacher", "DIR",

@@ -84,6 +84,9 @@ typedef struct ses_trainer_options {
     bool no_dropout;
     bool recompute;         /* gradient checkpointing, see ses_tape_options */
     double label_smoothing; /* as in transformers; 0: none. Only if loss is NULL */
+    /* Weights of the labels in the mean, as `weight` of PyTorch's CrossEntropyLoss: sum(w nll) / sum(w) over
+     * a batch. Borrowed, one per label of the model. NULL: equal. Only if loss is NULL, without smoothing. */
+    const double *class_weights;
 
     /* ses_trainer_run only: */
     int64_t eval_every; /* updates between evaluations; 0: at the end of each epoch, < 0: only at the end */

@@ -10,6 +10,7 @@
 #include "command_text.h"
 #include "eval_report_show.h"
 #include "finetune_sets.h"
+#include "train/checkpoint_dir.h"
 #include "train/distill/student_config.h"
 #include "train/train_folder.h"
 #include "train_monitor.h"
@@ -68,8 +69,10 @@ static void show_summary(const ses_finetune *f, const ses_finetune_args *a, cons
     bool several = ses_finetune_folder(f, 0) != NULL;
     if (!several) ses_show_line(t, "Model", "%s: %s", r->output, ses_model_class_name(ses_finetune_model(f)));
     if (a->s.o.eval) ses_eval_report_show(ses_finetune_report(f), t);
+    bool kept = best && ses_path_exists(best);
     if (a->s.o.eval && best)
-        ses_show_line(t, "Best", "update %" PRId64 ", in %s", ses_trainer_state(trainer)->best_update, best);
+        ses_show_line(t, "Best", "update %" PRId64 "%s%s", ses_trainer_state(trainer)->best_update,
+                      kept ? ", in " : "", kept ? best : "");
     show_pruning(f, t);
     ses_train_monitor_show_summary(m, trainer, &stats, &a->s.train.energy, t, end);
     ses_show_line(t, "Files", "in %s: %s, report.html (curves), all_results.json, trainer_state.json",
@@ -84,6 +87,32 @@ static void show_summary(const ses_finetune *f, const ses_finetune_args *a, cons
     ses_show_line(t, "Next", "sesame eval %s FILE; sesame predict %s FILE; %s", r->output, r->output, usage);
 }
 
+void ses_finetune_drop_checkpoints(const ses_finetune_args *a)
+{
+    ses_err why = { 0 };
+    bool keeps = a->s.train.has_keep_checkpoints || (!a->s.o.pruning.criterion && a->s.o.pruning.keep >= 1);
+    if (!keeps && !ses_checkpoint_remove_all(a->s.train.run.output, &why))
+        fprintf(stderr, "sesame: %s\n", why.msg);
+}
+
+/* Whether a run to be resumed has ended and deleted its checkpoints; the options must be the same. */
+static bool has_ended(const ses_finetune_args *a, const char *options, bool *ended, ses_err *e)
+{
+    const char *out = a->s.train.run.output;
+    *ended = false;
+    if (!a->s.train.run.resume || ses_checkpoint_any(out) || !ses_train_folder_has_result(out)) return true;
+    ses_json_doc *about = ses_run_info_open(out, e);
+    if (!about) return !e->code;
+    *ended =
+        ses_settings_check(ses_json_get(ses_json_root(about), "options"), options,
+                           "resume|overwrite|threads|isa|device|json|keep-checkpoints|log|tensorboard", out,
+                           "the run has ended and deleted its checkpoints (--keep-checkpoints keeps them): "
+                           "--overwrite trains again",
+                           e);
+    ses_json_free(about);
+    return *ended;
+}
+
 /* A run that is complete: the report, then the summary. */
 static bool finish(const ses_finetune *f, const ses_finetune_args *a, const ses_train_monitor *m,
                    const ses_call *c, ses_run_end end, bool part, ses_err *e)
@@ -91,6 +120,7 @@ static bool finish(const ses_finetune *f, const ses_finetune_args *a, const ses_
     ses_err ignored = { 0 };
     if (!ses_run_report_write_run(a->s.train.run.output, &ignored))
         fprintf(stderr, "sesame: report.html: %s\n", ignored.msg);
+    if (!part) ses_finetune_drop_checkpoints(a);
     if (!part && !c->quiet && !a->compute.json) show_summary(f, a, m, c, end);
     return part || !a->compute.json || ses_finetune_print_json(f, a->s.train.run.output, e);
 }
@@ -122,6 +152,14 @@ static bool run(ses_call *c, const ses_finetune_args *a, const ses_finetune_opti
 {
     ses_train_monitor *m = o->ctx;
     ses_run_end end = SES_RUN_COMPLETE;
+    bool ended;
+    *stopped = false;
+    if (!has_ended(a, o->command_options, &ended, e)) return false;
+    if (ended && !m->silent) {
+        if (!m->quiet) fprintf(stderr, "%s: the run is complete; nothing to resume\n", a->s.train.run.output);
+        return part || !a->compute.json || ses_train_print_results(a->s.train.run.output, e);
+    }
+    if (ended) return true;
     ses_finetune *f = ses_finetune_new(o, dev, e);
     if (f) m->metric = ses_finetune_metric(f);
     bool ok = f && ses_finetune_run(f, &end, e);

@@ -27,6 +27,9 @@ typedef struct ses_finetune_args {
 bool ses_finetune_command(ses_call *c, ses_err *e);
 bool ses_finetune_search(ses_call *c, ses_err *e); /* --grid, --seeds */
 /* One run. part: of a search, without a summary of its own. *stopped: by a signal; a checkpoint is saved. */
+/* Deletes the checkpoints of a run that has ended well, unless --keep-checkpoints was given: optimizer states
+ * need twice the memory of the model. */
+void ses_finetune_drop_checkpoints(const ses_finetune_args *a);
 bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e);
 /* The same for --method of tune/few_shot: finetune_method.c. */
 bool ses_finetune_by_method(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e);

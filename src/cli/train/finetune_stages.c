@@ -81,7 +81,7 @@ static bool check(const ses_finetune_args *a, ses_err *e)
 /* The options of a run in folder dir, inside an OUT that may be resumed. */
 static void set_folder(ses_train_args *t, const char *dir)
 {
-    t->run.resume = t->run.resume && ses_checkpoint_any(dir);
+    t->run.resume = t->run.resume && (ses_checkpoint_any(dir) || ses_train_folder_has_result(dir));
     t->run.overwrite = !t->run.resume;
     t->run.output = dir;
 }

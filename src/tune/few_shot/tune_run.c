@@ -10,7 +10,7 @@
 #include "train/settings_compare.h"
 #include "train/train_folder.h"
 #include "train/train_options.h"
-#include "tune/held_out.h"
+#include "tune/data/held_out.h"
 #include "tune/transfer.h"
 #include "tune_method.h"
 

@@ -369,8 +369,10 @@ static bool start(void *ctx, size_t i, int *pid, ses_err *e)
     ses_search_show_start(s, r, "", false, i, s->points * s->seeds);
     if (ses_search_is_done(r)) return true;
     if (!ses_finetune_one(s->x.c, &a, true, &stopped, &error)) return ses_search_note_failure(r, &error, e);
-    return stopped || (ses_search_read(s, r, &a, e) &&
-                       (ses_search_is_done(r) || ses_fail(e, SES_EIO, "%s: results cannot be read", r->dir)));
+    if (stopped) return true;
+    if (!ses_search_read(s, r, &a, e)) return false;
+    if (ses_search_is_done(r)) ses_finetune_drop_checkpoints(&a);
+    return ses_search_is_done(r) || ses_fail(e, SES_EIO, "%s: results cannot be read", r->dir);
 }
 
 static bool run_all(ses_search *s, bool *stopped, ses_err *e)
