@@ -4,11 +4,11 @@
 #include "cli/inspect/id_reader.h"
 #include "fuzz.h"
 
-static void check(const ses_packed_ids *p, int64_t seqs, int64_t vocab)
+static void check(const ses_ints *ids, const ses_ints *cu, int64_t seqs, int64_t vocab)
 {
-    for (int64_t i = 0; i < seqs; i++) MUST(p->cu[i] <= p->cu[i + 1]);
-    MUST(!seqs || p->cu[seqs] == p->n);
-    for (int64_t i = 0; i < p->n; i++) MUST(p->id[i] >= 0 && p->id[i] < vocab);
+    for (int64_t i = 0; i < seqs; i++) MUST(cu->p[i] <= cu->p[i + 1]);
+    MUST(!seqs || (size_t)cu->p[seqs] == ids->n);
+    for (size_t i = 0; i < ids->n; i++) MUST(ids->p[i] >= 0 && ids->p[i] < vocab);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -31,16 +31,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     int errors = 0;
     for (size_t i = 0; i <= n + 2; i++) { /* a sequence has a byte at least */
         ses_err e = { 0 };
-        int64_t seqs = all.seqs, tokens = all.text.n;
+        int64_t seqs = all.seqs;
+        size_t tokens = all.in.ids.n;
         status = ses_id_reader_next(&r, &limit, &all, &e);
         if (status == SES_ID_READ_END) break;
         MUST(status == SES_ID_READ_OK ? all.seqs == seqs + 1
-                                      : all.seqs == seqs && all.text.n == tokens && e.code != SES_OK);
+                                      : all.seqs == seqs && all.in.ids.n == tokens && e.code != SES_OK);
         errors += status == SES_ID_READ_ERROR;
     }
     MUST(status == SES_ID_READ_END && (all.seqs || errors));
-    check(&all.text, all.seqs, limit.vocab);
-    if (limit.target) check(&all.target, all.seqs, limit.vocab);
+    check(&all.in.ids, &all.in.cu_seqlens, all.seqs, limit.vocab);
+    if (limit.target) check(&all.in.target_ids, &all.in.target_cu_seqlens, all.seqs, limit.vocab);
     ses_id_batch_free(&all);
     ses_id_reader_close(&r);
     free(text);

@@ -89,22 +89,24 @@ bool ses_bench_batch_fill(ses_bench_batch *b, const ses_model *m, const int64_t 
                           bool labels, ses_err *e)
 {
     ses_bench_batch_free(b);
-    int32_t *cu = ints(b, seqs + 1, e);
-    if (!cu) return false;
-    for (int64_t s = 0; s < seqs; s++) cu[s + 1] = cu[s] + (int32_t)length[s];
-    b->batch = (ses_batch){ .seqs = seqs, .tokens = cu[seqs], .cu_seqlens = cu };
-    b->batch.ids = ids(b, cu[seqs], ses_model_source_vocab_size(m), e);
-    if (!b->batch.ids) return false;
-    if (m->stack[1].layer && !m->c.decoder.input_from_source) {
-        b->batch.target_cu_seqlens = cu;
-        b->batch.target_ids = ids(b, cu[seqs], ses_model_vocab_size(m), e);
-        if (!b->batch.target_ids) return false;
-    }
+    int64_t tokens = 0;
+    for (int64_t s = 0; s < seqs; s++) tokens += length[s];
+    bool decodes = m->stack[1].layer && !m->c.decoder.input_from_source;
+    const int32_t *source = ids(b, tokens, ses_model_source_vocab_size(m), e),
+                  *target = source && decodes ? ids(b, tokens, ses_model_vocab_size(m), e) : NULL;
+    if (!source || (decodes && !target)) return false;
+    for (int64_t s = 0, at = 0; s < seqs; at += length[s++])
+        if (!ses_batch_builder_add(&b->in, source + at, NULL, length[s], e) ||
+            (target && (!ses_ints_append(&b->in.target_ids, target + at, length[s], e) ||
+                        !ses_batch_builder_end_target(&b->in, e))))
+            return false;
+    b->batch = ses_batch_builder_batch(&b->in);
     return !labels || all_labels(b, m, e);
 }
 
 void ses_bench_batch_free(ses_bench_batch *b)
 {
     ses_arena_free(&b->mem);
+    ses_batch_builder_free(&b->in);
     *b = (ses_bench_batch){ 0 };
 }

@@ -3,12 +3,13 @@
 #define SES_CLI_BENCH_BATCH_H
 
 #include "base/arena.h"
-#include "sesame/model.h"
+#include "run/batch_builder.h"
 
 enum { SES_BENCH_LABEL_EVERY = 7 }; /* one token of 7 has a label in masked language models: about 15 % */
 
 typedef struct ses_bench_batch {
     ses_batch batch;
+    ses_batch_builder in;
     ses_arena mem;
 } ses_bench_batch;
 

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "bench.h"
 #include "cli/ui/text_table.h"
-#include "sesame/model.h"
+#include "run/pass.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static const int64_t contexts[] = { 10, 500 }, counts[] = { 1, MAX_SEQS };
 typedef struct subject {
     ses_json_doc *config;
     ses_model *model;
-    ses_tape *tape;
+    ses_pass pass;
     ses_cache *cache;
     int64_t seqs, context;
     bool failed;
@@ -31,7 +31,7 @@ typedef struct subject {
 static void subject_free(subject *s)
 {
     ses_cache_free(s->cache);
-    ses_tape_free(s->tape);
+    ses_pass_close(&s->pass);
     ses_model_free(s->model);
     ses_json_free(s->config);
 }
@@ -49,8 +49,8 @@ static bool subject_new(subject *s, const ses_bench *b, const size *z, ses_err *
     s->model = s->config
                    ? ses_model_new(ses_json_root(s->config), b->dev, &(ses_model_options){ .seed = 1 }, e)
                    : NULL;
-    s->tape = s->model ? ses_tape_new(b->dev, NULL, e) : NULL;
-    s->cache = s->tape ? ses_cache_new(s->model, MAX_SEQS, CAPACITY, e) : NULL;
+    bool ok = s->model && ses_pass_open(&s->pass, s->model, e);
+    s->cache = ok ? ses_cache_new(s->model, MAX_SEQS, CAPACITY, e) : NULL;
     return s->cache != NULL;
 }
 
@@ -58,23 +58,18 @@ static bool subject_new(subject *s, const ses_bench *b, const size *z, ses_err *
 static bool feed(subject *s, int64_t n)
 {
     static const int32_t slots[MAX_SEQS] = { 0, 1, 2, 3, 4, 5, 6, 7 };
-    int32_t cu[MAX_SEQS + 1], last[MAX_SEQS],
-        *ids = ses_alloc_array((size_t)(s->seqs * n), sizeof *ids, NULL);
-    ses_outputs out;
-    for (int64_t i = 0; ids && i < s->seqs * n; i++) ids[i] = (int32_t)(i * 7919 % VOCAB);
-    for (int64_t i = 0; i <= s->seqs; i++) cu[i] = (int32_t)(i * n);
-    for (int64_t i = 0; i < s->seqs; i++) last[i] = cu[i + 1] - 1;
-    ses_batch b = { .seqs = s->seqs,
-                    .tokens = s->seqs * n,
-                    .cu_seqlens = cu,
-                    .ids = ids,
-                    .cache = s->cache,
-                    .slots = slots };
-    ses_output_request request = { .logits = true, .rows = last, .n_rows = s->seqs };
-    ses_tape_reset(s->tape, NULL);
-    bool ok = ids && ses_model_forward(s->model, s->tape, &b, &request, &out, NULL);
-    ses_free(ids);
-    return ok;
+    static const ses_output_request want = { .logits = true };
+    ses_pass *p = &s->pass;
+    bool ok = ses_ints_append(&p->in.slots, slots, s->seqs, NULL);
+    for (int64_t i = 0; ok && i < s->seqs * n; i++) {
+        ok = ses_ints_push(&p->in.ids, (int32_t)(i * 7919 % VOCAB), NULL);
+        if ((i + 1) % n == 0)
+            ok = ok && ses_ints_push(&p->in.rows, (int32_t)i, NULL) &&
+                 ses_batch_builder_end_sequence(&p->in, NULL);
+    }
+    ses_pass_begin(p, &want);
+    p->batch.cache = s->cache;
+    return ok && ses_model_forward(s->model, p->tape, &p->batch, &p->request, &p->out, NULL);
 }
 
 static void decode_step(void *ctx, int64_t call)

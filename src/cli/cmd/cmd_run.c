@@ -166,7 +166,7 @@ static bool begin_json(ses_run_view *r, int64_t s, int64_t n, ses_err *e)
         if (n > 1) ses_json_begin_object(r->w);
         put_ints(r->w, "ids", x.id, x.n);
         put_tokens(r, x.id, x.n);
-        const int32_t *segment = r->batch.segments.id + x.first;
+        const int32_t *segment = r->batch.in.segments.p + x.first;
         if (segment[x.n - 1]) put_ints(r->w, "segments", segment, x.n);
         if (ses_model_reads_target(r->model)) put_ints(r->w, "target_ids", target.id, target.n);
         if (!show_internals(r, i, e)) return false;
@@ -194,7 +194,7 @@ static void begin_text(const ses_run_view *r, int64_t s, int64_t n)
         if (n > 1) printf(" to %" PRId64, l->origin[s + n - 1].line);
         putchar(')');
     }
-    int tokens = (int)(l->text.cu[s + n] - l->text.cu[s]);
+    int tokens = (int)(l->in.cu_seqlens.p[s + n] - l->in.cu_seqlens.p[s]);
     printf(", %d token%s\n", tokens, tokens == 1 ? "" : "s");
 }
 
@@ -240,13 +240,8 @@ static bool run_batch(ses_run_view *r, const char *dir, ses_err *e)
     const ses_id_batch *l = &r->batch;
     int64_t n = r->a->choices ? r->a->choices : 1;
     if (!l->seqs) return true;
-    ses_batch b = { .seqs = l->seqs,
-                    .tokens = l->text.n,
-                    .cu_seqlens = l->text.cu,
-                    .ids = l->text.id,
-                    .segments = l->segments.id,
-                    .choices = r->a->choices };
-    if (ses_model_reads_target(r->model)) b.target_cu_seqlens = l->target.cu, b.target_ids = l->target.id;
+    ses_batch b = ses_batch_builder_batch(&l->in);
+    b.choices = r->a->choices;
     ses_output_request request = { .logits = true,
                                    .hidden_states = r->a->hidden_states,
                                    .attentions = r->a->attentions };
@@ -256,7 +251,7 @@ static bool run_batch(ses_run_view *r, const char *dir, ses_err *e)
     for (int64_t s = 0; s < l->seqs; s += n)
         if (!show(r, s, n, e)) return false;
     r->sequences += l->seqs;
-    r->tokens += l->text.n;
+    r->tokens += b.tokens;
     ses_id_batch_clear(&r->batch);
     return ses_stdout_flush(e);
 }
@@ -281,8 +276,8 @@ static bool incomplete_question(ses_run_view *r, ses_err *e)
 static bool finish(ses_run_view *r, const char *dir, ses_err *bad, ses_err *e)
 {
     if (!bad->code && !ends_with_complete_question(r)) incomplete_question(r, bad);
-    if (r->a->choices) r->batch.seqs -= r->batch.seqs % r->a->choices;
-    if (r->batch.seqs) r->batch.text.n = r->batch.text.cu[r->batch.seqs]; /* drop an incomplete question */
+    if (r->a->choices) /* an incomplete question is dropped */
+        ses_id_batch_truncate(&r->batch, r->batch.seqs - r->batch.seqs % r->a->choices);
     if (!run_batch(r, dir, e)) return false;
     return !bad->code || ses_fail(e, bad->code, "%s", bad->msg);
 }
@@ -300,7 +295,7 @@ static bool run_all(ses_run_view *r, ses_id_reader *in, const char *dir, ses_pro
     ses_err bad = { 0 };
     while (ses_id_reader_next(in, &limit, &r->batch, &bad) == SES_ID_READ_OK) {
         bool interactive = in->in && !strcmp(in->name, "-") && isatty(STDIN_FILENO); /* answer each line */
-        if ((r->batch.text.n + r->batch.target.n < r->a->batch_tokens && !interactive) ||
+        if (((int64_t)(r->batch.in.ids.n + r->batch.in.target_ids.n) < r->a->batch_tokens && !interactive) ||
             !ends_with_complete_question(r))
             continue;
         if (!run_batch(r, dir, e)) return false;

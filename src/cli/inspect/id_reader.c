@@ -12,19 +12,31 @@
 
 /* ---- batch ---- */
 
-void ses_id_batch_clear(ses_id_batch *l) { l->seqs = l->text.n = l->target.n = l->segments.n = 0; }
-
-static void ids_free(ses_packed_ids *x)
+void ses_id_batch_clear(ses_id_batch *l)
 {
-    ses_free(x->cu);
-    ses_free(x->id);
+    ses_batch_builder_clear(&l->in);
+    l->seqs = 0;
+}
+
+void ses_id_batch_truncate(ses_id_batch *l, int64_t seqs)
+{
+    ses_batch_builder *b = &l->in;
+    size_t ends = (size_t)seqs + 1;
+    if (!seqs) {
+        ses_id_batch_clear(l);
+        return;
+    }
+    l->seqs = seqs;
+    b->cu_seqlens.n = ends;
+    b->ids.n = b->segments.n = (size_t)b->cu_seqlens.p[seqs];
+    if (!b->target_cu_seqlens.n) return;
+    b->target_cu_seqlens.n = ends;
+    b->target_ids.n = (size_t)b->target_cu_seqlens.p[seqs];
 }
 
 void ses_id_batch_free(ses_id_batch *l)
 {
-    ids_free(&l->text);
-    ids_free(&l->target);
-    ids_free(&l->segments);
+    ses_batch_builder_free(&l->in);
     ses_free(l->origin);
     *l = (ses_id_batch){ 0 };
 }
@@ -39,63 +51,36 @@ const char *ses_id_origin_text(char *buf, size_t size, const ses_id_origin *o)
     return buf;
 }
 
-static bool reserve_offsets(ses_packed_ids *x, size_t seqs, ses_err *e)
-{
-    int32_t *cu = ses_realloc_array(x->cu, seqs + 1, sizeof *cu, e);
-    if (!cu) return false;
-    x->cu = cu;
-    cu[0] = 0;
-    return true;
-}
-
-static bool reserve_seq(ses_id_batch *l, ses_err *e)
-{
-    if ((size_t)l->seqs < l->seq_cap) return true;
-    size_t n = l->seq_cap ? 2 * l->seq_cap : 64;
-    ses_id_origin *origin = ses_realloc_array(l->origin, n, sizeof *origin, e);
-    if (!origin) return false;
-    l->origin = origin;
-    if (!reserve_offsets(&l->text, n, e) || !reserve_offsets(&l->target, n, e)) return false;
-    l->seq_cap = n;
-    return true;
-}
-
-static bool push(ses_packed_ids *x, int64_t id, ses_err *e)
-{
-    if (!ses_array_reserve(&x->id, &x->cap, (size_t)x->n + 1, sizeof *x->id, e)) return false;
-    x->id[x->n++] = (int32_t)id;
-    return true;
-}
-
 /* ---- one line ---- */
 
 typedef struct line {
     ses_id_batch *to;
     const ses_id_limits *limit;
-    int64_t begin, target_begin; /* its start in `to` */
+    size_t begin, target_begin; /* its start in `to` */
     int64_t segment;
     bool target; /* a > was read */
 } line;
 
 /* The ids that the next token of the line is appended to; *position: its index in the line. */
-static ses_packed_ids *destination(const line *l, int64_t *position)
+static ses_ints *destination(const line *l, int64_t *position)
 {
-    ses_packed_ids *x = l->target ? &l->to->target : &l->to->text;
-    *position = x->n - (l->target ? l->target_begin : l->begin);
+    ses_ints *x = l->target ? &l->to->in.target_ids : &l->to->in.ids;
+    *position = (int64_t)(x->n - (l->target ? l->target_begin : l->begin));
     return x;
 }
 
 static bool add_id(line *l, int64_t id, const char *word, ses_err *e)
 {
     int64_t position;
-    ses_packed_ids *x = destination(l, &position);
+    ses_ints *x = destination(l, &position);
     if (id < 0 || id >= l->limit->vocab)
         return ses_fail(e, SES_EARG, "token id %s at position %" PRId64 ", expected 0 to %" PRId64, word,
                         position, l->limit->vocab - 1);
     if (position == l->limit->tokens)
         return ses_fail(e, SES_EARG, "more than %" PRId64 " tokens, the maximum sequence length of the model",
                         position);
-    return push(x, id, e) && (l->target || push(&l->to->segments, l->segment, e));
+    return ses_ints_push(x, (int32_t)id, e) &&
+           (l->target || ses_ints_push(&l->to->in.segments, (int32_t)l->segment, e));
 }
 
 static bool parse_id(const char *word, size_t n, int64_t *id)
@@ -123,8 +108,8 @@ static bool add_word(line *l, const char *word, size_t n, ses_err *e)
 
 static bool segment_is_empty(const line *l)
 {
-    const ses_packed_ids *s = &l->to->segments;
-    return s->n == l->begin || s->id[s->n - 1] != l->segment;
+    const ses_ints *s = &l->to->in.segments;
+    return s->n == l->begin || s->p[s->n - 1] != l->segment;
 }
 
 /* Handles '|' and '>'. A segment may be empty: XLM uses the segment as language. */
@@ -143,11 +128,11 @@ static bool begin_part(line *l, int mark, ses_err *e)
 
 static bool end_line(line *l, ses_err *e)
 {
-    if (l->to->text.n == l->begin) return ses_fail(e, SES_EFORMAT, "empty, expected token ids");
+    if (l->to->in.ids.n == l->begin) return ses_fail(e, SES_EFORMAT, "empty, expected token ids");
     if (segment_is_empty(l)) return ses_fail(e, SES_EFORMAT, "no token after the last '|'");
-    if (!l->limit->target || l->to->target.n > l->target_begin) return true;
+    if (!l->limit->target || l->to->in.target_ids.n > l->target_begin) return true;
     if (l->target) return ses_fail(e, SES_EFORMAT, "no token after '>'");
-    if (l->limit->start >= 0) return push(&l->to->target, l->limit->start, e);
+    if (l->limit->start >= 0) return ses_ints_push(&l->to->in.target_ids, (int32_t)l->limit->start, e);
     return ses_fail(e, SES_EFORMAT, "no decoder input, expected token ids after '>'");
 }
 
@@ -340,10 +325,11 @@ ses_id_read_status ses_id_reader_next(ses_id_reader *r, const ses_id_limits *lim
 {
     ses_id_read_status found = find_line(r, e);
     if (found != SES_ID_READ_OK) return found;
-    line l = { .to = to, .limit = limit, .begin = to->text.n, .target_begin = to->target.n };
+    line l = { .to = to, .limit = limit, .begin = to->in.ids.n, .target_begin = to->in.target_ids.n };
     ses_id_origin o = { r->in ? r->name : NULL, r->line, ++r->number };
     char where[256];
-    if (!reserve_seq(to, e)) return SES_ID_READ_ERROR;
+    if (!ses_array_reserve(&to->origin, &to->seq_cap, (size_t)to->seqs + 1, sizeof *to->origin, e))
+        return SES_ID_READ_ERROR;
     bool ok = parse_line(r, &l, e);
     if (r->failed.code) {
         *e = (ses_err){ 0 }; /* the line is incomplete */
@@ -351,13 +337,12 @@ ses_id_read_status ses_id_reader_next(ses_id_reader *r, const ses_id_limits *lim
     } else if (!ok) {
         ses_wrap(e, "%s", ses_id_origin_text(where, sizeof where, &o));
     }
+    ok = ok && ses_batch_builder_end_sequence(&to->in, e) &&
+         (!limit->target || ses_batch_builder_end_target(&to->in, e));
     if (!ok) {
-        to->text.n = to->segments.n = l.begin;
-        to->target.n = l.target_begin;
+        ses_id_batch_truncate(to, to->seqs);
         return SES_ID_READ_ERROR;
     }
     to->origin[to->seqs++] = o;
-    to->text.cu[to->seqs] = (int32_t)to->text.n;
-    to->target.cu[to->seqs] = (int32_t)to->target.n;
     return SES_ID_READ_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "cli/option_parser.h"
 #include "io/input_stream.h"
+#include "run/batch_builder.h"
 
 /* Source of a sequence. */
 typedef struct ses_id_origin {
@@ -14,25 +15,16 @@ typedef struct ses_id_origin {
     int64_t number;   /* from 1, over all inputs */
 } ses_id_origin;
 
-/* Packed sequences: tokens end to end, with offsets. */
-typedef struct ses_packed_ids {
-    int32_t *cu; /* [seqs + 1] */
-    int32_t *id;
-    int64_t n;
-    size_t cap;
-} ses_packed_ids;
-
-/* Sequences in the layout of ses_batch. */
+/* Sequences of a batch. */
 typedef struct ses_id_batch {
-    ses_id_origin *origin;   /* [seqs] */
-    ses_packed_ids text;     /* model input */
-    ses_packed_ids target;   /* decoder input of an encoder-decoder */
-    ses_packed_ids segments; /* segment of each token of text; cu is unused */
+    ses_id_origin *origin; /* [seqs] */
+    ses_batch_builder in;  /* input of the model, and of the decoder of an encoder-decoder */
     int64_t seqs;
     size_t seq_cap;
 } ses_id_batch;
 
 void ses_id_batch_clear(ses_id_batch *l);
+void ses_id_batch_truncate(ses_id_batch *l, int64_t seqs); /* keeps the first ones */
 void ses_id_batch_free(ses_id_batch *l);
 
 /* Limits of the model. */

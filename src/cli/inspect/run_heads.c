@@ -273,7 +273,7 @@ static bool tag(ses_run_view *r, const ses_head_use *use, int64_t s, ses_err *e)
 /* Range of tokens for answers: the last segment. */
 static void answer_range(const ses_run_view *r, int64_t s, int64_t *from, int64_t *to)
 {
-    const int32_t *segment = r->batch.segments.id + r->batch.text.cu[s];
+    const int32_t *segment = r->batch.in.segments.p + r->batch.in.cu_seqlens.p[s];
     *to = ses_run_input_tokens(r, s).n;
     *from = *to - 1;
     while (*from > 0 && segment[*from - 1] == segment[*to - 1]) --*from;

@@ -26,16 +26,22 @@ bool ses_model_reads_target(const ses_model *m)
     return m->stack[1].layer && !m->c.decoder.input_from_source;
 }
 
-static ses_token_slice slice(const ses_packed_ids *x, int64_t s)
+static ses_token_slice slice(const ses_ints *ids, const ses_ints *cu, int64_t s)
 {
-    return (ses_token_slice){ x->id + x->cu[s], x->cu[s], x->cu[s + 1] - x->cu[s] };
+    int32_t at = cu->p[s];
+    return (ses_token_slice){ ids->p + at, at, cu->p[s + 1] - at };
 }
 
-ses_token_slice ses_run_input_tokens(const ses_run_view *r, int64_t s) { return slice(&r->batch.text, s); }
+ses_token_slice ses_run_input_tokens(const ses_run_view *r, int64_t s)
+{
+    return slice(&r->batch.in.ids, &r->batch.in.cu_seqlens, s);
+}
 
 ses_token_slice ses_run_target_tokens(const ses_run_view *r, int64_t s)
 {
-    return slice(ses_model_reads_target(r->model) ? &r->batch.target : &r->batch.text, s);
+    const ses_batch_builder *b = &r->batch.in;
+    return ses_model_reads_target(r->model) ? slice(&b->target_ids, &b->target_cu_seqlens, s)
+                                            : ses_run_input_tokens(r, s);
 }
 
 ses_token_slice ses_run_output_tokens(const ses_run_view *r, const ses_output *o, int64_t s)
