@@ -1,8 +1,12 @@
 """Results as lists and dicts that notebooks show as tables."""
 
-import html
-
 _ROWS = 50  # that a notebook shows
+
+
+def _escape(text):
+    import html
+
+    return html.escape(str(text))
 
 
 def _cell(value):
@@ -11,11 +15,11 @@ def _cell(value):
         if 0 <= value <= 1:  # a bar
             text += f' <span style="display:inline-block;height:.6em;width:{6 * value:.2f}em;background:#69c"></span>'
         return f"<td>{text}</td>"
-    return f'<td style="text-align:left;white-space:pre-wrap">{html.escape(str(value))}</td>'
+    return f'<td style="text-align:left;white-space:pre-wrap">{_escape(value)}</td>'
 
 
 def _table(columns, rows, count):
-    head = "".join(f"<th>{html.escape(str(name))}</th>" for name in columns)
+    head = "".join(f"<th>{_escape(name)}</th>" for name in columns)
     body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     more = f"<p>{count - len(rows)} more</p>" if count > len(rows) else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"

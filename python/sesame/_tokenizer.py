@@ -254,7 +254,7 @@ def _tensor(name, rows, kind):
     """Rows of integers as an array of NumPy or PyTorch."""
     kind = _choice("return_tensors", getattr(kind, "value", kind), ("np", "pt"))
     if rows and isinstance(rows[0], list) and len(set(map(len, rows))) > 1:
-        raise ValueError(f"{name}: texts of different lengths are no array: set padding=True, and truncation=True for long texts")
+        raise ValueError(f"{name}: texts of different lengths are not an array: set padding=True, and truncation=True for long texts")
     if kind == "np":
         import numpy
 

@@ -5,7 +5,8 @@ import os
 import tempfile
 
 from . import _sesame
-from ._devices import get_device
+from ._command import command
+from ._devices import device_name, dtype_name, get_device
 from ._results import shown
 from ._settings import settings_of
 
@@ -45,7 +46,8 @@ def finetune(train=None, *, eval=None, model=None, output=None, task=None, callb
 
     train, eval: a file, or examples in memory: dicts with columns as of a file, or pairs (text, label).
     task: classify, regress, multi_label, tag, answer, choose, rewrite, continue, embed; None: by the data.
-    options: as in `sesame finetune --help`, with underscores: lr, epochs, batch_size, adapter, seed, resume, ...
+    options: as in `sesame finetune --help`, with underscores: lr, epochs, batch_size, adapter, seed, resume, ...; with
+        method, as "logreg" or "setfit", the command of the package does the run, without callback.
     callback: receives a dict after each batch and evaluation: kind ("started", "step", "evaluating", "evaluated",
         "notice"), update, updates, loss, lr, scores, ... False stops the run; a checkpoint is saved, and
         resume=True continues it bit for bit. Ctrl-C does the same and raises KeyboardInterrupt.
@@ -58,8 +60,19 @@ def finetune(train=None, *, eval=None, model=None, output=None, task=None, callb
         raise TypeError("finetune() needs output: the folder to write")
     with tempfile.TemporaryDirectory(prefix="sesame-") as folder:
         files = {"train": _file_of(train, folder, "train"), "eval": _file_of(eval, folder, "eval")}
+        if options.get("method") is not None:
+            compute = {"device": device if device is None else device_name(device), "dtype": dtype_name(dtype), "threads": threads,
+                       "isa": isa}
+            return _by_method(callback, {"task": task, **files, "model": model, "output": output, **compute, **_joined(options)})
         settings = settings_of({"task": task, **files, "model": model, "output": output, **_joined(options)})
         return shown(_sesame.finetune(get_device(device, threads, dtype, isa), settings, callback))
+
+
+def _by_method(callback, options):
+    """A run of another kind of model (method="logreg", "setfit", ...), which the command starts."""
+    if callback is not None:
+        raise ValueError(f"method {options['method']!r} has no events: leave out callback")
+    return shown({"end": "complete", **command("finetune", quiet=True, **options)[0]})
 
 
 def pretrain(corpus, *, output, callback=None, device=None, dtype=None, threads=None, isa=None, **options):

@@ -268,7 +268,7 @@ class SesameClassifier(ClassifierMixin, _TextEstimator):
         return out
 
     def predict(self, X):
-        """The most likely class of each text; of several labels those above 0.5, as 0 and 1."""
+        """The most likely class of each text; with several labels 1 for probabilities above 0.5, else 0."""
         scores = self.predict_proba(X)
         return (scores > 0.5).astype(int) if self._several else self.classes_[scores.argmax(axis=1)]
 

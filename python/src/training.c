@@ -118,9 +118,9 @@ static bool start_finetune(job *j, ses_err *e)
 {
     if (!(j->parsed = ses_finetune_settings_new(j->settings, e))) return false;
     ses_finetune_options o = ses_finetune_settings_options(j->parsed);
-    if (!o.model == !o.config)
+    if (!!o.model + !!o.config + !!o.embed != 1)
         return ses_fail(e, SES_EUSAGE,
-                        "either model (trained weights) or config (random weights) is required");
+                        "either model (trained weights), or config or embed (random weights) is required");
     j->output = o.run.output;
     o.on_event = on_event;
     o.ctx = &j->monitor;

@@ -61,6 +61,21 @@ class Training(unittest.TestCase):
             self.assertEqual(got["label"], shown[0]["label"])
             self.assertAlmostEqual(got["score"], shown[0]["score"], 6)
 
+    def test_method(self):
+        """Other kinds of models: the same bytes as the command's."""
+        table = self.folder / "train.csv"
+        table.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in EXAMPLES))
+        result = sesame.finetune(EXAMPLES, eval=EXAMPLES, task="classify", method="logreg", output=self.folder / "ours")
+        self.assertEqual((result["end"], result["eval_accuracy"]), ("complete", 1.0))
+        subprocess.run([COMMAND, "finetune", "-T", "classify", "--method", "logreg", "--train", table, "-o", self.folder / "theirs",
+                        "-q"], check=True, capture_output=True)
+        self.assertEqual((self.folder / "ours/model.safetensors").read_bytes(),
+                         (self.folder / "theirs/model.safetensors").read_bytes())
+        with self.assertRaisesRegex(sesame.UsageError, "logrek"):
+            sesame.finetune(EXAMPLES, task="classify", method="logrek", output=self.folder / "wrong")
+        with self.assertRaisesRegex(ValueError, "has no events"):
+            sesame.finetune(EXAMPLES, task="classify", method="logreg", output=self.folder / "wrong", callback=print)
+
     def test_events(self):
         events = []
         result = self.finetune("events", eval=EXAMPLES, callback=events.append)
