@@ -194,7 +194,7 @@ LIST
 
 section_weights() {
     mkdir "$tmp/empty"
-    refuses 'empty/config.json' 'No such file' -- info "$tmp/empty"
+    refuses 'empty: no config.json' 'not the folder of a model' -- info "$tmp/empty"
     refuses 'empty' 'model.safetensors' -- info "$tmp/empty" --tensors
     refuses 'nowhere' 'No such file' -- info "$tmp/nowhere"
     fresh weights
@@ -380,7 +380,7 @@ LIST
     run 2 run "$golden/bert-model" --attentions --head 3
     run 2 run
     refuses 'class "BertForDreaming" is not supported' -- run "$golden/bert-model" --class BertForDreaming
-    refuses 'empty/config.json' -- run "$tmp/empty"
+    refuses 'empty: no config.json' -- run "$tmp/empty"
 
     # half the memory, identical results
     run 0 run "$golden/gpt2-lm" -i '7 8 9 10' --json
@@ -489,6 +489,17 @@ section_bench() {
     done
     run 2 bench
     run 2 bench gems
+    for how in 'gpt2-lm --load 2x5' 'gpt2-lm --load 3+4 --beams 2' 't5-v1.1 --load 2x5' 't5-v1.1 --load 1x4 --beams 3'; do
+        # shellcheck disable=SC2086  # a folder and options
+        run 0 bench generate --json --quiet --threads 1 --new-tokens 4 --model tests/golden/$how
+        if [ "$(grep -c '"bench": "generate.prefill"' "$tmp/out")" -eq 2 ] && [ "$(grep -c '"bench": "generate.decode"' "$tmp/out")" -eq 2 ] &&
+            ! grep -qv "$keys" "$tmp/out"; then ok; else bad "rows of bench generate $how"; fi
+    done
+    for how in '--load 2x5' '--beams 2' '--model tests/golden/gpt2-lm' '--model tests/golden/gpt2-lm --load 2x5 --train'; do
+        # shellcheck disable=SC2086  # options
+        run 2 bench generate $how
+    done
+    run 2 bench ops --new-tokens 3
     # Ctrl-C: results so far, then exit 1
     env --default-signal=INT "$sesame" bench gemm --threads 1 >"$tmp/out" 2>"$tmp/err" & # background jobs ignore SIGINT
     bench=$!

@@ -53,8 +53,8 @@ for wrong in 0x8 1x 1x2x3 3++4 3+ x 8x99999999; do
 done
 for options in "--model $model" '--load 1x8' --train --recompute --also-dense; do
     # shellcheck disable=SC2086  # several options
-    gives 2 "$sesame" bench generate $options
-    has err "${options%% *} applies to bench model, as in .sesame bench model --model DIR --load 8x128., not to bench generate\$"
+    gives 2 "$sesame" bench pipelines $options
+    has err "${options%% *} applies to bench model, as in .sesame bench model --model DIR --load 8x128., not to bench pipelines\$"
 done
 gives 2 "$sesame" bench serve --model "$model" --load 1x8
 has err '--load applies to bench model, .*, not to bench serve$'

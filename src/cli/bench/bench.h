@@ -20,8 +20,10 @@ typedef struct ses_bench {
     ses_progress progress;
     int64_t done, total;                /* measurements, for the progress line */
     const char *only;                   /* gemm, rnn: rows whose "BENCH SHAPE" contains this; NULL: all */
-    const char *model;                  /* model: model folder; NULL: built-in sizes with random weights */
-    const ses_opt_list *batches;        /* model: batches for that folder */
+    const char *model;                  /* model, generate: folder; NULL: built-in sizes, random weights */
+    const ses_opt_list *batches;        /* batches for that folder */
+    const ses_opt_list *prompts;        /* generate: texts to continue, instead of batches */
+    int64_t beams, new_tokens;          /* generate: with a model folder */
     bool train;                         /* model: training steps instead of forward passes */
     bool also_dense;                    /* model: sparse int8 weights packed densely, too */
     bool recompute;                     /* model: gradient checkpointing, see ses_tape_options */

@@ -1,7 +1,12 @@
 /* Batches of invented ids and labels, by the heads of a model class. */
 #include "bench_batch.h"
 
+#include "base/alloc.h"
+
 #include "model/model_desc.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 enum { STEP = 7919 }; /* ids change from token to token */
 
@@ -109,4 +114,28 @@ void ses_bench_batch_free(ses_bench_batch *b)
     ses_arena_free(&b->mem);
     ses_batch_builder_free(&b->in);
     *b = (ses_bench_batch){ 0 };
+}
+
+bool ses_bench_load_parse(const char *text, ses_bench_load *l, int64_t **lengths, ses_err *e)
+{
+    enum { MAX_TOKENS = 1 << 20 };
+    const char *at = text;
+    size_t n = 1;
+    char mark = strchr(text, 'x') ? 'x' : '+';
+    for (const char *c = text; *c; c++) n += *c == mark;
+    int64_t *x = *lengths = ses_alloc_array(n, sizeof *x, e), T = 0;
+    if (!x) return false;
+    for (size_t i = 0; at && i < n; i++) {
+        char *end;
+        x[i] = *at >= '0' && *at <= '9' ? strtoll(at, &end, 10) : 0;
+        bool valid =
+            x[i] > 0 && x[i] <= MAX_TOKENS && (T += x[i]) <= MAX_TOKENS && *end == (i + 1 < n ? mark : 0);
+        at = valid ? end + 1 : NULL;
+    }
+    if (!at || (mark == 'x' && (n != 2 || x[0] * x[1] > MAX_TOKENS)))
+        return ses_fail(e, SES_EUSAGE,
+                        "--load %s: expected COUNTxLENGTH such as 8x128, or lengths such as 12+7+30", text);
+    *l = mark == 'x' ? (ses_bench_load){ .seqs = x[0], .len = x[1] }
+                     : (ses_bench_load){ .seqs = (int64_t)n, .lengths = x };
+    return true;
 }

@@ -7,6 +7,15 @@
 
 enum { SES_BENCH_LABEL_EVERY = 7 }; /* one token of 7 has a label in masked language models: about 15 % */
 
+/* A batch as --load describes it. */
+typedef struct ses_bench_load {
+    int64_t seqs, len;
+    const int64_t *lengths; /* one per sequence, instead of len; NULL: all equal */
+} ses_bench_load;
+
+/* "8x128" or "12+7+30". *lengths: memory of l->lengths, which the caller frees, even after an error. */
+bool ses_bench_load_parse(const char *text, ses_bench_load *l, int64_t **lengths, ses_err *e);
+
 typedef struct ses_bench_batch {
     ses_batch batch;
     ses_batch_builder in;

@@ -1,11 +1,15 @@
 /* bench generate: one decoding step with a KV cache, at short and long contexts, for one and several
- * sequences. */
+ * sequences; with a model folder whole texts, their prompts and their further tokens timed separately. */
 #include "base/alloc.h"
+#include "base/arena.h"
 #include "bench.h"
+#include "bench_batch.h"
 #include "cli/ui/text_table.h"
 #include "run/pass.h"
+#include "sesame/generate.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { VOCAB = 50257, CAPACITY = 512, MAX_SEQS = 8 };
@@ -121,8 +125,144 @@ static bool run_size(ses_bench *b, const size *z, ses_text_table *t, ses_err *e)
     return ok;
 }
 
+/* ---- a model folder ---- */
+
+typedef struct texts {
+    const ses_model *model;
+    const ses_prompt *prompt;
+    int64_t n;
+    ses_generate_options options;
+    bool failed;
+    ses_err why;
+} texts;
+
+static void generate_texts(void *ctx, int64_t call)
+{
+    texts *s = ctx;
+    (void)call;
+    ses_generated *g = s->failed ? NULL : ses_generate(s->model, s->prompt, s->n, &s->options, &s->why);
+    s->failed |= !g;
+    ses_generated_free(g);
+}
+
+/* Cases with one new token, and with all of them: the difference is the time of decoding. */
+static bool measure_texts(ses_bench *b, const texts *of, const char *load, ses_text_table *t, ses_err *e)
+{
+    texts s[2] = { *of, *of };
+    ses_bench_case timed[2] = { 0 };
+    char shape[96];
+    int64_t read = 0, n = b->new_tokens;
+    for (int64_t i = 0; i < of->n; i++) read += of->prompt[i].ids.n;
+    snprintf(shape, sizeof shape, "%s, %" PRId64 " beam%s", load, b->beams, b->beams == 1 ? "" : "s");
+    for (int i = 0; i < 2; i++) {
+        ses_generate_options *o = &s[i].options;
+        o->max_length = o->min_length = 0;
+        o->max_new_tokens = o->min_new_tokens = i ? n : 1;
+        o->do_sample = false;
+        o->num_beams = b->beams, o->num_beam_groups = o->num_return_sequences = 1;
+        o->cache_tokens = (read + of->n * (n + 1)) * b->beams + 1;
+        timed[i].fn = generate_texts, timed[i].ctx = &s[i];
+        snprintf(timed[i].name, sizeof timed[i].name, "generate.%s %s", i ? "text" : "prefill", load);
+        generate_texts(&s[i], 0); /* the first call packs weights */
+        if (s[i].failed) return *e = s[i].why, false;
+    }
+    ses_bench_time(b, timed, 2);
+    if (!timed[1].best) return true;
+    double step = (timed[1].best - timed[0].best) / (double)(n - 1);
+    double prefill = (double)read / timed[0].best, rate = step > 0 ? (double)of->n / step : 0;
+    ses_text_table_cell(t, "%s", load);
+    ses_text_table_cell(t, "%" PRId64, b->beams);
+    ses_text_table_cell(t, "%.2f", 1e3 * timed[0].best);
+    ses_text_table_cell(t, "%.0f", prefill);
+    ses_text_table_cell(t, "%.2f", 1e3 * step);
+    ses_text_table_cell(t, "%.0f", rate);
+    return ses_bench_row(b, "generate.prefill", shape, 1e3 * timed[0].best, "ms", -1, e) &&
+           ses_bench_row(b, "generate.prefill", shape, prefill, "tokens/s", -1, e) &&
+           ses_bench_row(b, "generate.decode", shape, 1e3 * step, "ms", -1, e) &&
+           ses_bench_row(b, "generate.decode", shape, rate, "tokens/s", -1, e);
+}
+
+/* Prompts of invented ids. */
+static bool measure_load(ses_bench *b, texts *s, const char *load, ses_text_table *t, ses_err *e)
+{
+    ses_bench_load l = { 0 };
+    int64_t *lengths = NULL, vocab = ses_model_vocab_size(s->model);
+    ses_arena mem = { 0 };
+    bool ok = ses_bench_load_parse(load, &l, &lengths, e);
+    ses_prompt *p = ok ? ses_arena_array(&mem, (size_t)l.seqs, sizeof *p, e) : NULL;
+    for (int64_t i = 0, at = 0; p && i < l.seqs; i++) {
+        int64_t n = l.lengths ? l.lengths[i] : l.len;
+        int32_t *id = ses_arena_array(&mem, (size_t)n, sizeof *id, e);
+        for (int64_t j = 0; id && j < n; j++) id[j] = (int32_t)(at++ * 7919 % vocab);
+        p[i] = (ses_prompt){ .ids = { id, n } };
+        if (!id) p = NULL;
+    }
+    s->prompt = p, s->n = l.seqs;
+    ok = p && measure_texts(b, s, load, t, e);
+    ses_free(lengths);
+    ses_arena_free(&mem);
+    return ok;
+}
+
+static bool measure_prompts(ses_bench *b, texts *s, ses_text_table *t, ses_err *e)
+{
+    ses_arena mem = { 0 };
+    char name[48];
+    size_t n = b->prompts->n;
+    char *dir = ses_model_resolve(b->model, NULL, e);
+    ses_tokenizer *tok = dir ? ses_tokenizer_open(dir, e) : NULL;
+    ses_encode_ctx *k = tok ? ses_encode_ctx_new(tok, e) : NULL;
+    ses_prompt *p = k ? ses_arena_array(&mem, n, sizeof *p, e) : NULL;
+    bool ok = p != NULL;
+    for (size_t i = 0; ok && i < n; i++) {
+        const int32_t *id;
+        size_t len;
+        const char *text = b->prompts->item[i];
+        int32_t *copy = ses_encode_ids(k, text, strlen(text), true, &id, &len, e)
+                            ? ses_arena_array(&mem, len, sizeof *copy, e)
+                            : NULL;
+        ok = copy != NULL;
+        if (ok) memcpy(copy, id, len * sizeof *copy), p[i] = (ses_prompt){ .ids = { copy, (int64_t)len } };
+    }
+    snprintf(name, sizeof name, "%zu text%s", n, n == 1 ? "" : "s");
+    s->prompt = p, s->n = (int64_t)n;
+    ok = ok && measure_texts(b, s, name, t, e);
+    ses_encode_ctx_free(k);
+    ses_tokenizer_free(tok);
+    free(dir);
+    ses_arena_free(&mem);
+    return ok;
+}
+
+static bool run_folder(ses_bench *b, ses_err *e)
+{
+    texts s = { 0 };
+    ses_text_table *t =
+        ses_text_table_new("Prompts|>Beams|>Prefill ms|>tokens/s|>Decoding ms a token|>tokens/s", e);
+    ses_model *m = t ? ses_model_open(b->model, b->dev, NULL, e) : NULL;
+    ses_generation_config *config = m ? ses_generation_config_open(m, e) : NULL;
+    bool ok = config != NULL;
+    s.model = m;
+    if (ok) s.options = *ses_generation_config_options(config);
+    for (size_t i = 0; ok && i < b->batches->n && !ses_bench_stopped(); i++)
+        ok = measure_load(b, &s, b->batches->item[i], t, e);
+    if (ok && b->prompts->n && !ses_bench_stopped()) ok = measure_prompts(b, &s, t, e);
+    ses_progress_end(&b->progress);
+    if (ok && !b->json) {
+        ses_bench_heading(b, "generate", "  %s, %" PRId64 " new tokens, %s, %d thread%s", b->model,
+                          b->new_tokens, ses_bench_dtype(b), b->threads, b->threads == 1 ? "" : "s");
+        ok = ses_text_table_print(t, stdout, &b->call->out, 0, e);
+        putchar('\n');
+    }
+    ses_generation_config_free(config);
+    ses_model_free(m);
+    ses_text_table_free(t);
+    return ok;
+}
+
 static bool run(ses_bench *b, ses_err *e)
 {
+    if (b->model) return run_folder(b, e);
     ses_text_table *t = ses_text_table_new("Model|>Sequences|>Context|>ms|>tokens/s|>relative", e);
     bool ok = t != NULL;
     for (size_t i = 0; ok && i < SES_LEN(sizes) && !ses_bench_stopped(); i++)

@@ -28,13 +28,10 @@ static const size sizes[] = {
     { "bert-base", 12, 768, 12, true, false },
 };
 
-typedef struct workload {
-    int64_t seqs, len;
-    const int64_t *lengths; /* one per sequence, instead of len; NULL: all equal */
-} workload;
-
-static const workload workloads[] = { { 1, 8, NULL }, { 1, 128, NULL }, { 8, 128, NULL }, { 1, 512, NULL } };
-static const workload train_workload = { 8, 128, NULL };
+static const ses_bench_load workloads[] = {
+    { 1, 8, NULL }, { 1, 128, NULL }, { 8, 128, NULL }, { 1, 512, NULL }
+};
+static const ses_bench_load train_workload = { 8, 128, NULL };
 
 enum { QUANTILES = 32 };
 
@@ -51,7 +48,7 @@ static const int16_t documents[QUANTILES] = { 17,  19,  21,  23,  26,  29,  32, 
 /* On a GPU: fewer sizes, larger batches. */
 static const struct gpu_row {
     size size;
-    workload workload;
+    ses_bench_load workload;
     const int16_t *ragged; /* quantiles of the lengths; NULL: equal lengths */
 } gpu_rows[] = {
     { { "bert-base", 12, 768, 12, true, true, false }, { 256, 128, NULL } },
@@ -148,16 +145,16 @@ static bool subject_open(subject *s, const ses_bench *b, ses_err *e)
     return subject_prepare(s, b->train, e);
 }
 
-static int64_t length_of(const workload *l, int64_t i) { return l->lengths ? l->lengths[i] : l->len; }
+static int64_t length_of(const ses_bench_load *l, int64_t i) { return l->lengths ? l->lengths[i] : l->len; }
 
-static int64_t token_count(const workload *l)
+static int64_t token_count(const ses_bench_load *l)
 {
     int64_t T = 0;
     for (int64_t i = 0; i < l->seqs; i++) T += length_of(l, i);
     return T;
 }
 
-static bool fill_batch(subject *s, const workload *l, bool train, ses_err *e)
+static bool fill_batch(subject *s, const ses_bench_load *l, bool train, ses_err *e)
 {
     int64_t *length = ses_alloc_array((size_t)l->seqs, sizeof *length, e);
     for (int64_t i = 0; length && i < l->seqs; i++) length[i] = length_of(l, i);
@@ -206,7 +203,7 @@ static void run_step(void *ctx, int64_t call)
 
 /* FLOPs: 2 per multiply-add of linear layers and attention; the backward pass takes twice the forward
  * pass. In masked-LM training the last layer computes only the labeled rows. */
-static double flops(const size *z, const workload *l, bool train)
+static double flops(const size *z, const ses_bench_load *l, bool train)
 {
     double T = (double)token_count(l), C = (double)z->hidden, L = (double)z->layers, pairs = 0;
     for (int64_t i = 0; i < l->seqs; i++) {
@@ -231,9 +228,9 @@ static size_t used_memory(const subject *s)
 }
 
 /* Writes the row of a measured subject. */
-static bool put_row(const ses_bench *b, const subject *s, const size *z, const workload *l, const char *pass,
-                    const char *bench, const char *shape, const char *tokens, double seconds,
-                    ses_text_table *t, ses_err *e)
+static bool put_row(const ses_bench *b, const subject *s, const size *z, const ses_bench_load *l,
+                    const char *pass, const char *bench, const char *shape, const char *tokens,
+                    double seconds, ses_text_table *t, ses_err *e)
 {
     double rate = (double)s->batch.batch.tokens / seconds;
     double fraction = z->layers ? ses_bench_fraction(b, 1e-9 * flops(z, l, s->optim) / seconds) : -1;
@@ -252,7 +249,7 @@ static bool put_row(const ses_bench *b, const subject *s, const size *z, const w
 }
 
 /* Measures n subjects, 1 or 2, alternating; the second has its weights packed densely. */
-static bool measure(ses_bench *b, subject *s, size_t n, const size *z, const workload *l, bool train,
+static bool measure(ses_bench *b, subject *s, size_t n, const size *z, const ses_bench_load *l, bool train,
                     ses_text_table *t, ses_err *e)
 {
     static const char *const passes[] = { "forward", "forward, dense" };
@@ -284,30 +281,6 @@ static bool measure(ses_bench *b, subject *s, size_t n, const size *z, const wor
 }
 
 /* Parses "8x128" or "12+7+30". The caller frees *lengths. */
-static bool parse_workload(const char *text, workload *l, int64_t **lengths, ses_err *e)
-{
-    enum { MAX_TOKENS = 1 << 20 };
-    const char *at = text;
-    size_t n = 1;
-    char mark = strchr(text, 'x') ? 'x' : '+';
-    for (const char *c = text; *c; c++) n += *c == mark;
-    int64_t *x = *lengths = ses_alloc_array(n, sizeof *x, e), T = 0;
-    if (!x) return false;
-    for (size_t i = 0; at && i < n; i++) {
-        char *end;
-        x[i] = *at >= '0' && *at <= '9' ? strtoll(at, &end, 10) : 0;
-        bool valid =
-            x[i] > 0 && x[i] <= MAX_TOKENS && (T += x[i]) <= MAX_TOKENS && *end == (i + 1 < n ? mark : 0);
-        at = valid ? end + 1 : NULL;
-    }
-    if (!at || (mark == 'x' && (n != 2 || x[0] * x[1] > MAX_TOKENS)))
-        return ses_fail(e, SES_EUSAGE,
-                        "--load %s: expected COUNTxLENGTH such as 8x128, or lengths such as 12+7+30", text);
-    *l = mark == 'x' ? (workload){ .seqs = x[0], .len = x[1] }
-                     : (workload){ .seqs = (int64_t)n, .lengths = x };
-    return true;
-}
-
 static bool run_model_folder(ses_bench *b, ses_text_table *t, ses_err *e)
 {
     subject s[2] = { 0 };
@@ -319,8 +292,9 @@ static bool run_model_folder(ses_bench *b, ses_text_table *t, ses_err *e)
     b->dev->exec.dense_i8 = false;
     for (size_t i = 0; ok && i < b->batches->n && !ses_bench_stopped(); i++) {
         int64_t *lengths = NULL;
-        workload l = { 0 };
-        ok = parse_workload(b->batches->item[i], &l, &lengths, e) && measure(b, s, n, &z, &l, b->train, t, e);
+        ses_bench_load l = { 0 };
+        ok = ses_bench_load_parse(b->batches->item[i], &l, &lengths, e) &&
+             measure(b, s, n, &z, &l, b->train, t, e);
         ses_free(lengths);
     }
     for (size_t i = 0; i < n; i++) subject_free(&s[i]);
@@ -344,7 +318,7 @@ static bool run_size(ses_bench *b, const size *z, ses_text_table *t, ses_err *e)
 static bool run_gpu_row(ses_bench *b, const struct gpu_row *r, ses_text_table *t, ses_err *e)
 {
     subject s = { 0 };
-    workload l = r->workload;
+    ses_bench_load l = r->workload;
     int64_t *lengths = r->ragged ? ses_alloc_array((size_t)l.seqs, sizeof *lengths, e) : NULL;
     for (int64_t i = 0; lengths && i < l.seqs; i++) lengths[i] = r->ragged[i * 13 % QUANTILES];
     l.lengths = lengths;

@@ -12,7 +12,8 @@ typedef struct args {
     ses_compute_args compute;
     bool quick, train, recompute, turns, also_dense;
     const char *only, *model;
-    ses_opt_list loads;
+    ses_opt_list loads, prompts;
+    int64_t beams, new_tokens;
     ses_serve_load serve;
 } args;
 
@@ -22,11 +23,14 @@ static const ses_opt opt[] = {
         args, only, "only", "TEXT",
         "gemm, rnn: only rows whose name and shape contain TEXT, such as \"gemm_gelu 128x3072x768\""),
     SES_OPT_TEXT(args, model, "model", "DIR",
-                 "model: benchmark this folder instead of random weights; serve: serve it", .letter = 'm',
-                 .is_model = true),
+                 "model, generate: benchmark this folder instead of random weights; serve: serve it",
+                 .letter = 'm', .is_model = true),
     SES_OPT_LIST(args, loads, "load", "BATCH",
                  "with --model: batch, as 8x128 (8 sequences of 128 tokens) or the lengths 12+7+30",
                  .letter = 'l'),
+    SES_OPT_LIST(args, prompts, "prompt", "TEXT", "generate: text to continue, instead of --load"),
+    SES_OPT_INT(args, beams, "beams", "1", 1, 64, "generate: beams of each text; 1: greedy decoding"),
+    SES_OPT_INT(args, new_tokens, "new-tokens", "64", 2, 100000, "generate: new tokens of each text"),
     SES_OPT_FLAG(args, train, "train", "with --model: training steps instead of forward passes"),
     SES_OPT_FLAG(args, recompute, "recompute",
                  "model: train with gradient checkpointing, as pretrain --recompute"),
@@ -97,21 +101,39 @@ static bool has_operand(const ses_call *c, const char *name)
     return false;
 }
 
-/* The options of a model folder belong to `bench model`; --model alone also to `bench serve`. */
+/* The options of a model folder belong to `bench model` and `bench generate`; --model alone also to `bench
+ * serve`. */
 static bool check_options(const args *a, const ses_call *c, ses_err *e)
 {
-    bool model = has_operand(c, "model"), serve = c->n_operands == 1 && has_operand(c, "serve");
-    const char *given = a->loads.n           ? "--load"
-                        : a->train           ? "--train"
-                        : a->also_dense      ? "--also-dense"
-                        : a->recompute       ? "--recompute"
-                        : a->model && !serve ? "--model"
-                                             : NULL;
-    if (given && !model)
+    bool one = c->n_operands == 1, model = has_operand(c, "model"),
+         generate = one && has_operand(c, "generate");
+    bool serve = one && has_operand(c, "serve");
+    const char *of_both = a->loads.n ? "--load" : a->model && !serve ? "--model" : NULL;
+    const char *of_model = a->train        ? "--train"
+                           : a->also_dense ? "--also-dense"
+                           : a->recompute  ? "--recompute"
+                                           : NULL;
+    const char *of_generate = a->prompts.n          ? "--prompt"
+                              : a->beams != 1       ? "--beams"
+                              : a->new_tokens != 64 ? "--new-tokens"
+                                                    : NULL;
+    const char *given = model ? NULL : of_model ? of_model : generate ? NULL : of_both;
+    if (given)
         return ses_fail(e, SES_EUSAGE,
                         "%s applies to bench model, as in `sesame bench model --model DIR --load 8x128`, "
                         "not to bench %s",
                         given, c->operands[0]);
+    if (of_generate && !generate)
+        return ses_fail(
+            e, SES_EUSAGE,
+            "%s applies to bench generate, as in `sesame bench generate --model DIR --load 8x32`, "
+            "not to bench %s",
+            of_generate, c->operands[0]);
+    if (generate && (a->model ? !a->loads.n == !a->prompts.n : a->loads.n || of_generate))
+        return ses_fail(
+            e, SES_EUSAGE,
+            "bench generate --model DIR needs --load 8x32 or --prompt TEXT; without --model it measures "
+            "built-in sizes, and takes none of --load, --prompt, --beams and --new-tokens");
     if (model && (!a->model != !a->loads.n || (a->train && !a->model)))
         return ses_fail(e, SES_EUSAGE, "--model and --load require each other; --train requires both");
     if (a->also_dense && (!a->model || a->train))
@@ -129,6 +151,7 @@ static bool run(ses_call *c, ses_err *e)
     b.only = a->only, b.model = a->model, b.batches = &a->loads, b.train = a->train,
     b.rounds_on_request = a->turns;
     b.recompute = a->recompute, b.also_dense = a->also_dense;
+    b.prompts = &a->prompts, b.beams = a->beams, b.new_tokens = a->new_tokens;
     b.serve = &a->serve;
     bool ok = true;
     for (int i = 0; i < c->n_operands; i++) /* check all names first */
@@ -151,6 +174,8 @@ static const ses_usage_example examples[] = {
     { "sesame bench gemm ops model --quick", "a quick overview" },
     { "sesame bench model --model bert-base-uncased --load 1x128 --load 12+7+30 --dtype int8",
       "a model folder: one sequence of 128 tokens, and three of different lengths" },
+    { "sesame bench generate --model t5-small --load 8x32 --beams 4",
+      "eight prompts of 32 tokens, four beams, 64 new tokens" },
     { "sesame bench serve --url http://127.0.0.1:8080 --rate 100",
       "a server under a load of 100 requests/s" },
     { 0 },
@@ -171,7 +196,11 @@ const ses_command ses_command_bench = {
         "decodes "
         "as many tokens as it encodes, which do not count.\n\n"
         "tokenizer: megabytes of text per second, ids and offsets.\n\n"
-        "generate: one decoding step with a KV cache, at a short and at a long context.\n\n"
+        "generate: one decoding step with a KV cache, at a short and at a long context; with --model a "
+        "folder "
+        "that generates text, encoder-decoders included: --load has prompts of invented ids, --prompt texts. "
+        "Prefill is the time until all prompts are read and each has its first token, decoding the time of "
+        "each further one; with --beams of all beams.\n\n"
         "pipelines: texts and tokens per second from text to result, with a small BERT of random "
         "weights.\n\n"
         "rnn: recurrent networks with random weights, LSTM and GRU: forward passes and training steps.\n\n"
