@@ -107,14 +107,15 @@ static void optimum(const ses_math *m)
         uint64_t seed;
         int n, groups;
         double apart;
-    } set[] = { { 7, 121, 4, 20 }, { 7, 121, 3, 4 }, { 9, 400, 3, 4 }, { 10, 121, 5, 30 } };
+    } set[] = { { 7, 121, 4, 20 },  { 7, 121, 3, 4 },   { 9, 400, 3, 4 },  { 10, 121, 5, 30 },
+                { 20, 121, 6, 14 }, { 23, 121, 3, 40 }, { 25, 121, 7, 25 } };
     for (size_t i = 0; i < SES_LEN(set); i++, at++) {
         ses_err e = { 0 };
         ses_map_layout l = { 0 };
         spread_points(set[i].seed, set[i].n, 8, set[i].groups, set[i].apart);
         ses_map_settings s = { .method = SES_MAP_TSNE };
         CHECK_MSG(ses_map_layout_make(&l, m, x, set[i].n, 8, &s, &e), "%s", e.msg);
-        CHECK_MSG(at < have && l.kl < 1.02 * want[at] && l.kl > 0.9 * want[at],
+        CHECK_MSG(at < have && l.kl < 1.02 * want[at] && l.kl > 0.8 * want[at],
                   "%d points: divergence %g, scikit-learn's is %g", set[i].n, l.kl, want[at]);
         ses_map_layout_free(&l);
     }

@@ -53,7 +53,8 @@ static const ses_opt opt[] = {
     SES_OPT_REAL(map_args, min_dist, "min-dist", "0.1", 0.001, 1, "UMAP: distance of the nearest points",
                  .value = "X"),
     SES_OPT_INT(map_args, iterations, "iterations", NULL, 1, 100000,
-                "t-SNE: after the 250 with exaggeration (default 500); UMAP: epochs (500, or 200 beyond "
+                "t-SNE: after the 250 with exaggeration (default 500, of few points 750); UMAP: epochs (500, "
+                "or 200 beyond "
                 "10000 points)",
                 .value = "N"),
     SES_OPT_WORD_PIECES(map_args, pieces),

@@ -8,11 +8,15 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROWS = 256, FEW = 500, EXACT_TO = 2000, TREE_BELOW = 10000, REPORT = 10, ARRAYS = 8 };
+enum { ROWS = 256, VERY_FEW = 200, FEW = 500, EXACT_TO = 2000, TREE_BELOW = 10000, REPORT = 10, ARRAYS = 8 };
 static const double momentum = 0.8, longest_step = 5, start_deviation = 1e-4;
-/* The least learning rate of openTSNE and scikit-learn (50 there, with 4 times this gradient). It leads few
- * points to another optimum than points / exaggeration does; neither is better on all data. */
-static const double least_rate = 200;
+
+/* Ways to descend. Each leads few points to another optimum, and none is the best on all data. 200 is the
+ * least learning rate of openTSNE and scikit-learn (50 there, with 4 times this gradient), 0.5 the first
+ * momentum of scikit-learn. rate 0: points / exaggeration. */
+static const struct way {
+    double rate, early_momentum;
+} ways[] = { { 0, 0.8 }, { 200, 0.8 }, { 200, 0.5 }, { 15, 0.8 }, { 15, 0.5 }, { 20, 0.8 }, { 25, 0.8 } };
 
 typedef struct run {
     const ses_math *m;
@@ -26,7 +30,7 @@ typedef struct run {
     double *part;            /* [chunks][2] partial sums */
     double *step_x, *step_y, *gain_x, *gain_y;
     double *x, *y;
-    double z, exaggeration, rate;
+    double z, exaggeration, rate, momentum;
 } run;
 
 static ses_tsne_method choose(ses_tsne_method method, int64_t n)
@@ -79,11 +83,11 @@ static bool find_forces(run *r, ses_err *e)
 
 /* ---- steps ---- */
 
-static double new_step(double step, double gradient, double *gain, double rate)
+static double new_step(const run *r, double step, double gradient, double *gain)
 {
     int s = (step > 0) - (step < 0), g = (gradient > 0) - (gradient < 0);
     *gain = s != g ? *gain + 0.2 : *gain * 0.8 + 0.01;
-    return momentum * step - rate * *gain * gradient;
+    return r->momentum * step - r->rate * *gain * gradient;
 }
 
 static void move_rows(void *ctx, int64_t chunk, void *scratch)
@@ -95,8 +99,8 @@ static void move_rows(void *ctx, int64_t chunk, void *scratch)
     for (int64_t i = range.begin; i < range.end; i++) {
         double gx = r->exaggeration * r->pull_x[i] - r->push_x[i] / r->z;
         double gy = r->exaggeration * r->pull_y[i] - r->push_y[i] / r->z;
-        double dx = new_step(r->step_x[i], gx, &r->gain_x[i], r->rate);
-        double dy = new_step(r->step_y[i], gy, &r->gain_y[i], r->rate);
+        double dx = new_step(r, r->step_x[i], gx, &r->gain_x[i]);
+        double dy = new_step(r, r->step_y[i], gy, &r->gain_y[i]);
         double length = sqrt(dx * dx + dy * dy);
         if (length > longest_step) dx *= longest_step / length, dy *= longest_step / length;
         r->step_x[i] = dx, r->step_y[i] = dy;
@@ -153,59 +157,60 @@ int64_t ses_tsne_neighbours(int64_t n, double perplexity)
 }
 
 /* All steps from the start x, y. done: steps of earlier calls. */
-static bool descend_from(run *r, const ses_tsne_options *o, double rate, int64_t done, int64_t total,
+static bool descend_from(run *r, const ses_tsne_options *o, const struct way *w, int64_t done, int64_t total,
                          double *kl, ses_err *e)
 {
     size_t n = (size_t)r->a.n;
+    double rate = o->rate > 0 ? o->rate : w->rate;
     for (size_t i = 0; i < 2 * n; i++) r->step_x[i] = 0, r->gain_x[i] = 1;
     r->exaggeration = o->exaggeration;
+    r->momentum = w->early_momentum;
     r->rate = rate > 0 ? rate : (double)n / r->exaggeration;
     if (!descend(r, o->early, done, total, e)) return false;
     r->exaggeration = 1;
+    r->momentum = momentum;
     r->rate = rate > (double)n || o->rate > 0 ? rate : (double)n;
     if (!descend(r, o->late, done + o->early, total, e) || !find_forces(r, e)) return false;
     *kl = ses_tsne_divergence(r->m, r->p, r->x, r->y, r->z);
     return true;
 }
 
-/* Repeats the steps from the start with the least learning rate, and keeps the better map. */
-static bool descend_again(run *r, const ses_tsne_options *o, const double *start, int64_t done, double *kl,
-                          ses_err *e)
+/* Descends from x, y in the first n_ways ways, and keeps the best map. best: [4n], the start and that map. */
+static bool descend_ways(run *r, const ses_tsne_options *o, size_t n_ways, double *best, double *kl,
+                         ses_err *e)
 {
     size_t n = (size_t)r->a.n;
-    double other = NAN, *first = ses_alloc_array(n, 2 * sizeof *first, e);
-    if (!first) return false;
-    memcpy(first, r->x, n * sizeof *first), memcpy(first + n, r->y, n * sizeof *first);
-    memcpy(r->x, start, n * sizeof *start), memcpy(r->y, start + n, n * sizeof *start);
-    bool ok = descend_from(r, o, least_rate, done, 2 * done, &other, e);
-    if (ok && other < *kl) {
+    int64_t steps = o->early + o->late;
+    double *start = best + 2 * n, other = NAN;
+    memcpy(start, r->x, n * sizeof *start), memcpy(start + n, r->y, n * sizeof *start);
+    for (size_t i = 0; i < n_ways; i++) {
+        memcpy(r->x, start, n * sizeof *start), memcpy(r->y, start + n, n * sizeof *start);
+        if (!descend_from(r, o, &ways[i], (int64_t)i * steps, (int64_t)n_ways * steps, &other, e))
+            return false;
+        if (i && !(other < *kl)) continue;
         *kl = other;
-    } else {
-        memcpy(r->x, first, n * sizeof *first), memcpy(r->y, first + n, n * sizeof *first);
+        memcpy(best, r->x, n * sizeof *best), memcpy(best + n, r->y, n * sizeof *best);
     }
-    ses_free(first);
-    return ok;
+    memcpy(r->x, best, n * sizeof *best), memcpy(r->y, best + n, n * sizeof *best);
+    return true;
 }
 
 bool ses_tsne_run(const ses_math *m, const ses_affinities *p, const ses_tsne_options *given, double *x,
                   double *y, double *kl, ses_err *e)
 {
     ses_tsne_options o = given ? *given : (ses_tsne_options){ 0 };
+    bool few = p->n <= FEW;
+    size_t n_ways = !few || o.rate > 0 ? 1 : p->n <= VERY_FEW ? SES_LEN(ways) : 3;
     if (!o.early) o.early = 250;
-    if (!o.late) o.late = 500;
+    if (!o.late) o.late = few ? 750 : 500;
     if (!(o.exaggeration > 0)) o.exaggeration = 12;
-    size_t n = (size_t)p->n;
-    int64_t steps = o.early + o.late;
-    bool twice = p->n <= FEW && !(o.rate > 0);
     run r = { .x = x, .y = y };
-    double *start = twice ? ses_alloc_array(n, 2 * sizeof *start, e) : NULL;
-    bool ok = (start || !twice) && open_run(&r, m, p, o.method, e);
+    double *best = ses_alloc_array((size_t)p->n, 4 * sizeof *best, e);
+    bool ok = best && open_run(&r, m, p, o.method, e);
     r.a.x = x, r.a.y = y;
-    if (ok && twice) memcpy(start, x, n * sizeof *x), memcpy(start + n, y, n * sizeof *y);
-    ok = ok && descend_from(&r, &o, o.rate, 0, twice ? 2 * steps : steps, kl, e) &&
-         (!twice || descend_again(&r, &o, start, steps, kl, e));
+    ok = ok && descend_ways(&r, &o, n_ways, best, kl, e);
     close_run(&r);
-    ses_free(start);
+    ses_free(best);
     return ok;
 }
 

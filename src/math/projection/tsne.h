@@ -28,9 +28,9 @@ typedef enum {
 
 typedef struct ses_tsne_options {
     ses_tsne_method method;
-    int64_t early, late; /* iterations with and without exaggeration; 0: 250, 500 */
+    int64_t early, late; /* iterations with and without exaggeration; 0: 250, 500, of few points 750 */
     double exaggeration; /* 0: 12 */
-    double rate;         /* learning rate; 0: points / exaggeration, and of few points also 200 */
+    double rate;         /* learning rate; 0: points / exaggeration, and of few points also others */
 } ses_tsne_options;
 
 /* The neighbours of a point that P needs: all other points if they are few, as t-SNE is defined, else
@@ -38,7 +38,7 @@ typedef struct ses_tsne_options {
 int64_t ses_tsne_neighbours(int64_t n, double perplexity);
 
 /* Moves the points x, y [n], which hold the start, and stores the divergence KL(P || Q). Few points move
- * twice, with two learning rates; the map with the lower divergence remains. o may be NULL. */
+ * several times, with other learning rates; the map with the lowest divergence remains. o may be NULL. */
 bool ses_tsne_run(const ses_math *m, const ses_affinities *p, const ses_tsne_options *o, double *x, double *y,
                   double *kl, ses_err *e);
 
