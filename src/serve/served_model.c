@@ -18,7 +18,7 @@ static const ses_classifier *classifier_of(const ses_served_model *m)
 
 bool ses_served_model_supports(const ses_served_model *m, const ses_task_entry *task)
 {
-    return m->model ? ses_task_suits(task->task, m->model) : task->task->by_classifier != NULL;
+    return m->model ? ses_task_suits(task->task, m->model) : task->task->ways[SES_WAY_CLASSIFIER] != NULL;
 }
 
 bool ses_served_model_has_many_labels(const ses_served_model *m)

@@ -162,7 +162,7 @@ static bool is_classifier(const ses_pipeline *p, const ses_pipeline_options *o)
 static bool open_classifier(ses_pipeline *p, ses_err *e)
 {
     const ses_pipeline *from = p->original;
-    const ses_task *t = from && from->task == p->task ? p->task : p->task->by_classifier;
+    const ses_task *t = from && from->task == p->task ? p->task : p->task->ways[SES_WAY_CLASSIFIER];
     if (!t)
         return ses_fail(e, SES_EUNSUPPORTED, "%s: a classifier of texts does not support %s", p->dir,
                         ses_task_canonical_name(p->task));

@@ -18,6 +18,15 @@
 typedef struct ses_task ses_task;
 typedef struct ses_request ses_request; /* an item in the queue: see pipeline_impl.h */
 
+/* How a folder does a task: by its model, or in another way. */
+typedef enum {
+    SES_WAY_MODEL,
+    SES_WAY_CLASSIFIER, /* a classifier that reads texts: no model, no tokenizer */
+    SES_WAY_PATTERNS,   /* a masked LM that completes patterns (SES_PATTERN_FILE) */
+    SES_WAY_GPT, /* a decoder with the inputs of GPT-1: in training; pipelines read them from config.json */
+    SES_WAYS
+} ses_way;
+
 /* ---- format of a result ---- */
 
 typedef enum {
@@ -108,13 +117,8 @@ struct ses_task {
     bool (*suits)(const ses_model *m);
     bool can_stream; /* run_batch passes generated text to the stream callback */
 
-    /* The task on a folder whose classifier reads texts: p->classifier, but no model and no tokenizer. It has
-     * the same options, states and item format. NULL: such a folder does not serve the task. */
-    const ses_task *by_classifier;
-
-    /* The task on a folder with patterns (SES_PATTERN_FILE), which its masked LM completes; as
-     * by_classifier. */
-    const ses_task *by_patterns;
+    /* The task in other ways, with the same options, states and item format. NULL: not in this way. */
+    const ses_task *ways[SES_WAYS];
 
     /* Hooks of a pipeline; NULL: nothing to do. */
     bool (*load_model)(ses_pipeline *p, ses_err *e); /* sets p->model; NULL: the folder's model is opened */
@@ -176,7 +180,7 @@ bool ses_task_set_called_name(const ses_task *t, void *args, const char *name, s
 bool ses_task_has_head(const ses_task *t, const ses_class *c); /* the class has a head for the task */
 /* It has, and the model meets the task's other needs. */
 bool ses_task_supports(const ses_task *t, const ses_model_desc *d, const ses_class *c);
-/* The task on models of this folder: t, or its by_patterns. dir NULL: t. */
+/* The task on models of this folder: t, or the way of its patterns. dir NULL: t. */
 const ses_task *ses_task_of_folder(const ses_task *t, const char *dir);
 /* The same for a loaded model, with the task's `suits`. */
 bool ses_task_suits(const ses_task *t, const ses_model *m);

@@ -102,11 +102,11 @@ bool ses_task_supports(const ses_task *t, const ses_model_desc *d, const ses_cla
 
 const ses_task *ses_task_of_folder(const ses_task *t, const char *dir)
 {
-    if (!t->by_patterns || !dir) return t;
+    if (!t->ways[SES_WAY_PATTERNS] || !dir) return t;
     char *path = ses_path_join(dir, SES_PATTERN_FILE, NULL);
     bool there = path && ses_path_exists(path);
     ses_free(path);
-    return there ? t->by_patterns : t;
+    return there ? t->ways[SES_WAY_PATTERNS] : t;
 }
 
 bool ses_task_suits(const ses_task *t, const ses_model *m)

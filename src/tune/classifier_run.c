@@ -15,7 +15,7 @@
 
 static bool check_options(const ses_finetune_options *o, const ses_finetune_task *task, ses_err *e)
 {
-    if (!task->by_words)
+    if (!task->ways[SES_WAY_CLASSIFIER])
         return ses_fail(e, SES_EUSAGE, "methods classify texts: --task classify, not %s", task->name);
     if (o->model || o->config || o->open_model)
         return ses_fail(e, SES_EUSAGE, "a method is trained instead of a model: remove --model or --method");
@@ -125,7 +125,7 @@ static bool run(ses_finetune *f, const ses_classifier_plan *p, ses_err *e)
         !check_options(&f->o, f->task, e) || !ses_classifier_check_settings(p->kind, &p->settings, e) ||
         !ses_train_folder_check(&f->o.run, e))
         return false;
-    f->task = f->task->by_words;
+    f->task = f->task->ways[SES_WAY_CLASSIFIER];
     f->lower_is_better = ses_metric_lower_is_better(ses_finetune_metric(f));
     if (!ses_finetune_prepare_data(f, e)) return false;
     ses_finetune_report_overlap(f, f->o.on_event, f->o.ctx);

@@ -48,9 +48,9 @@ bool ses_finetune_resolve_task(const ses_data_options *d, const ses_finetune_tas
     k = ses_finetune_task_with_loss(k, o->loss, e);
     *task = k = k ? ses_finetune_task_with_inputs(k, o->inputs, e) : NULL;
     if (!k) return false;
-    if (o->patterns && !k->by_patterns)
+    if (o->patterns && !k->ways[SES_WAY_PATTERNS])
         return ses_fail(e, SES_EUSAGE, "patterns apply to the task classify, not %s", k->name);
-    if (o->patterns) *task = k = k->by_patterns;
+    if (o->patterns) *task = k = k->ways[SES_WAY_PATTERNS];
     if (o->few_shot && o->few_shot->task) *task = k = o->few_shot->task;
     if (!k->head) { /* embed: the loss decides the data, eval_with the metrics */
         bool triplets = ses_finetune_eval_spec(o, k, spec).kind == SES_DATA_TUPLE;

@@ -14,6 +14,7 @@
 #include "sesame/sentence.h"
 #include "sesame/unstable/dataset.h"
 #include "task/gpt/gpt_inputs.h"
+#include "task/task.h"
 #include "text/tokenizer_config.h"
 #include "vectors/classify/classifier.h"
 
@@ -143,10 +144,8 @@ struct ses_finetune_task {
     /* Computes the outputs of all rows without sequences: the task has no tokenizer and no model. NULL:
      * sequences in batches, by the functions below. */
     bool (*predict_rows)(ses_finetuner *t, const ses_finetune_set *s, ses_finetune_outputs *o, ses_err *e);
-    const ses_finetune_task *gpt_inputs;  /* the task with the inputs of GPT-1; NULL: it has none */
-    const ses_finetune_task *by_words;    /* the task by a classifier of words; NULL: it has none */
-    const ses_finetune_task *by_patterns; /* the task by a masked LM and patterns; NULL: it has none */
-    bool reads_patterns;                  /* the labels are words of patterns */
+    ses_way way;                             /* how this task is done */
+    const ses_finetune_task *ways[SES_WAYS]; /* the task in other ways; NULL: not in this way */
     /* Called when the tokenizer is open, which it may replace; may be NULL. */
     bool (*open_tokenizer)(ses_finetuner *t, ses_err *e);
     /* Writes vocab_size and sesame_inputs of the model's config; base: config.json. May be NULL. */

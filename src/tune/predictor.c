@@ -37,10 +37,10 @@ static bool read_labels(ses_predictor *p, const char *dir, ses_err *e)
 /* The folder has a classifier without a neural encoder, which has no other task than classify. */
 static bool use_classifier(ses_predictor *p, ses_err *e)
 {
-    if (!p->task->by_words)
+    if (!p->task->ways[SES_WAY_CLASSIFIER])
         return ses_fail(e, SES_EUSAGE, "%s: a classifier of texts has the task classify, not %s", p->dir,
                         p->task->name);
-    p->task = p->task->by_words;
+    p->task = p->task->ways[SES_WAY_CLASSIFIER];
     return true;
 }
 
@@ -74,18 +74,18 @@ static bool open_members(ses_predictor *p, ses_err *e)
 /* The folder has patterns, so that its masked LM classifies texts. */
 static bool use_patterns(ses_predictor *p, ses_err *e)
 {
-    if (!p->task->by_patterns) return true;
+    if (!p->task->ways[SES_WAY_PATTERNS]) return true;
     p->pattern_file = ses_path_join(p->dir, SES_PATTERN_FILE, e);
     if (!p->pattern_file || !ses_path_exists(p->pattern_file)) return p->pattern_file != NULL;
     p->o.task.patterns = p->pattern_file;
-    p->task = p->task->by_patterns;
+    p->task = p->task->ways[SES_WAY_PATTERNS];
     return true;
 }
 
 /* The labels of the patterns, if config.json has none. */
 static bool read_pattern_labels(ses_predictor *p, ses_err *e)
 {
-    if (!p->task->reads_patterns || p->has_label_names) return true;
+    if (p->task->way != SES_WAY_PATTERNS || p->has_label_names) return true;
     ses_patterns *x = ses_patterns_open(p->o.task.patterns, e);
     const char **name = x ? ses_alloc_array(x->n_verbalizers, sizeof *name, e) : NULL;
     for (size_t i = 0; name && i < x->n_verbalizers; i++) name[i] = x->verbalizer[i].label;

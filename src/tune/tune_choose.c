@@ -111,6 +111,7 @@ static bool open_gpt(ses_finetuner *t, ses_err *e)
     .fill_prediction = fill_prediction, .put_prediction = put_prediction
 
 static const ses_finetune_task choose_gpt = { CHOOSE,
+                                              .way = SES_WAY_GPT,
                                               .lm_head = &ses_head_causal_lm,
                                               .open_tokenizer = ses_gpt_open_tokenizer,
                                               .put_config = ses_gpt_put_config,
@@ -118,6 +119,6 @@ static const ses_finetune_task choose_gpt = { CHOOSE,
                                               .loss = ses_gpt_loss,
                                               .predict_batch = ses_gpt_predict_batch,
                                               .encode = encode_gpt };
-const ses_finetune_task ses_finetune_task_choose = { CHOOSE, .gpt_inputs = &choose_gpt, .open = open_plain,
-                                                     .encode = encode,
+const ses_finetune_task ses_finetune_task_choose = { CHOOSE, .ways = { [SES_WAY_GPT] = &choose_gpt },
+                                                     .open = open_plain, .encode = encode,
                                                      .collect = ses_finetuner_collect_scores };

@@ -89,6 +89,7 @@ const ses_finetune_task ses_finetune_task_by_classifier = {
     .has_label_names = true,
     .metrics = "accuracy|f1",
     .best_metric = "accuracy",
+    .way = SES_WAY_CLASSIFIER,
     .predict_rows = predict_rows,
     .combine = ses_ensemble_combine_classes,
     .fill_evaluation = fill_evaluation,

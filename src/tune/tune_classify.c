@@ -78,13 +78,13 @@ static bool encode_gpt(ses_finetuner *t, const ses_labeled_example *r, int32_t r
 
 static const ses_finetune_task classify_gpt = { CLASSIFY, SES_GPT_HOOKS, .group = ses_gpt_group,
                                                 .encode = encode_gpt };
-const ses_finetune_task ses_finetune_task_classify = { CLASSIFY,
-                                                       .gpt_inputs = &classify_gpt,
-                                                       .has_exits = true,
-                                                       .by_words = &ses_finetune_task_by_classifier,
-                                                       .by_patterns = &ses_finetune_task_by_cloze,
-                                                       .encode = encode,
-                                                       .collect = ses_finetuner_collect_scores };
+const ses_finetune_task ses_finetune_task_classify = {
+    CLASSIFY, .has_exits = true,
+    .ways = { [SES_WAY_CLASSIFIER] = &ses_finetune_task_by_classifier,
+              [SES_WAY_PATTERNS] = &ses_finetune_task_by_cloze,
+              [SES_WAY_GPT] = &classify_gpt },
+    .encode = encode, .collect = ses_finetuner_collect_scores
+};
 
 /* ---- regress ---- */
 
@@ -134,7 +134,7 @@ static bool encode_real_gpt(ses_finetuner *t, const ses_labeled_example *r, int3
 
 static const ses_finetune_task regress_gpt = { REGRESS, SES_GPT_HOOKS, .group = ses_gpt_group,
                                                .encode = encode_real_gpt };
-const ses_finetune_task ses_finetune_task_regress = { REGRESS, .gpt_inputs = &regress_gpt,
+const ses_finetune_task ses_finetune_task_regress = { REGRESS, .ways = { [SES_WAY_GPT] = &regress_gpt },
                                                       .encode = encode_real,
                                                       .collect = ses_finetuner_collect_scores };
 

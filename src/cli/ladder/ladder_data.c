@@ -86,7 +86,7 @@ bool ses_ladder_read(ses_ladder *l, ses_err *e)
     ses_data_spec spec;
     d.task = l->task = l->x.c->operands[0];
     if (!ses_finetune_resolve_task(&d, &none, &task, &spec, e)) return false;
-    if (!task->by_words)
+    if (!task->ways[SES_WAY_CLASSIFIER])
         return ses_fail(e, SES_EUSAGE, "%s: a ladder compares methods of classification; use classify",
                         d.task);
     l->metric = spec.best_metric;

@@ -26,7 +26,7 @@ const char *ses_finetune_task_of_heads(const ses_head_use head[SES_MAX_OUTPUT_HE
     if (!*kind) kind = kinds[c->labels == 1 ? SES_PROBLEM_REGRESSION : SES_PROBLEM_SINGLE];
     for (size_t i = 0; head[0].head && (name = ses_finetune_task_name(i, NULL)); i++) {
         const ses_finetune_task *k = ses_finetune_task_find(name);
-        bool fits = has_heads(k, head) || (k->gpt_inputs && has_heads(k->gpt_inputs, head));
+        bool fits = has_heads(k, head) || (k->ways[SES_WAY_GPT] && has_heads(k->ways[SES_WAY_GPT], head));
         if (fits && (!k->problem_type || !strcmp(k->problem_type, kind))) return name;
     }
     return NULL;

@@ -141,7 +141,7 @@ static bool check_options(const ses_tune_run *r, const ses_finetune_task *task, 
 {
     const ses_tune_method *m = r->plan.method;
     const ses_finetune_options *o = &r->o;
-    if (!task->by_patterns && !task->reads_patterns)
+    if (!task->ways[SES_WAY_PATTERNS] && task->way != SES_WAY_PATTERNS)
         return ses_fail(e, SES_EUSAGE, "method %s classifies texts: --task classify, not %s", m->name,
                         task->name);
     if (!o->model)

@@ -13,10 +13,10 @@
 const ses_finetune_task *ses_finetune_task_with_inputs(const ses_finetune_task *k, int inputs, ses_err *e)
 {
     if (inputs == SES_INPUTS_PLAIN) return k;
-    if (!k->gpt_inputs)
+    if (!k->ways[SES_WAY_GPT])
         ses_fail(e, SES_EUSAGE, "inputs gpt1: the tasks classify, regress and choose have them, not %s",
                  k->name);
-    return k->gpt_inputs;
+    return k->ways[SES_WAY_GPT];
 }
 
 bool ses_finetune_task_of_config(const ses_finetune_task **k, const ses_json *config,
@@ -24,8 +24,8 @@ bool ses_finetune_task_of_config(const ses_finetune_task **k, const ses_json *co
 {
     ses_gpt_inputs g;
     if (!ses_gpt_inputs_read(config, NULL, &g, e)) return false;
-    if (!g.enabled || !((*k)->gpt_inputs || (*k)->put_config)) return true;
-    if ((*k)->gpt_inputs) *k = (*k)->gpt_inputs;
+    if (!g.enabled || !((*k)->ways[SES_WAY_GPT] || (*k)->way == SES_WAY_GPT)) return true;
+    if ((*k)->ways[SES_WAY_GPT]) *k = (*k)->ways[SES_WAY_GPT];
     o->both_orders = g.both_orders;
     return true;
 }

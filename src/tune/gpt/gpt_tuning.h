@@ -25,8 +25,8 @@ bool ses_gpt_predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_fine
 bool ses_gpt_add_texts(ses_finetuner *t, ses_string a, ses_string b, int32_t row, ses_finetune_set *s,
                        ses_sequence *q, ses_err *e);
 
-#define SES_GPT_HOOKS                                                                                 \
-    .open_tokenizer = ses_gpt_open_tokenizer, .put_config = ses_gpt_put_config, .open = ses_gpt_open, \
-    .loss = ses_gpt_loss, .predict_batch = ses_gpt_predict_batch
+#define SES_GPT_HOOKS                                                                               \
+    .way = SES_WAY_GPT, .open_tokenizer = ses_gpt_open_tokenizer, .put_config = ses_gpt_put_config, \
+    .open = ses_gpt_open, .loss = ses_gpt_loss, .predict_batch = ses_gpt_predict_batch
 
 #endif
