@@ -72,8 +72,9 @@ static const char *pair_option(const ses_call *c)
 static void notify_single(const ses_pipeline_job *j)
 {
     bool classifies = j->call->command->task == &ses_task_text_classification;
-    if (!j->single || j->call->quiet || !classifies || pair_option(j->call) ||
-        !ses_task_suits(&ses_task_zero_shot, ses_pipeline_model(j->p)))
+    const ses_model *m = ses_pipeline_model(j->p); /* NULL: a classifier without a model */
+    if (!j->single || j->call->quiet || !classifies || !m || pair_option(j->call) ||
+        !ses_task_suits(&ses_task_zero_shot, m))
         return;
     fputs("sesame: the model compares two texts, but a text was given alone; JSON lines with "
           "\"text\" and \"text_pair\" have both\n",
