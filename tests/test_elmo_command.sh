@@ -7,7 +7,7 @@ elmo=tests/fixtures/elmo
 same() { if cmp -s "$1" "$2"; then pass; else fail "$1 and $2 differ"; fi; }
 differ() { if cmp -s "$1" "$2"; then fail "$1 and $2 are equal"; else pass; fi; }
 has() { if grep -qF -- "$2" "$1"; then pass; else fail "$1 lacks \"$2\""; fi; }
-features() { "$sesame" features -q -m "$@" -o tsv --pool words; }
+features() { "$sesame" features -q -m "$@" --format tsv --pool words; }
 
 # original files and converted ones
 "$sesame" info $elmo >"$tmp/info" && pass || fail 'info'
@@ -32,9 +32,9 @@ features $elmo "$long" | cut -f3- >"$tmp/a48"
 features $elmo "${long}bcd" | cut -f3- >"$tmp/a51"
 same "$tmp/a48" "$tmp/a51"
 # which is counted
-"$sesame" features -m $elmo -o tsv --pool words "$long The" >"$tmp/out" 2>"$tmp/err"
+"$sesame" features -m $elmo --format tsv --pool words "$long The" >"$tmp/out" 2>"$tmp/err"
 if grep -q 'longer than' "$tmp/err"; then fail "a word of 48 bytes: $(cat "$tmp/err")"; else pass; fi
-"$sesame" features -m $elmo -o tsv --pool words "${long}b The ${long}bcd" The "${long}x" >"$tmp/out" 2>"$tmp/err"
+"$sesame" features -m $elmo --format tsv --pool words "${long}b The ${long}bcd" The "${long}x" >"$tmp/out" 2>"$tmp/err"
 has "$tmp/err" '3 words are longer than 48 bytes: only the beginning of such words is read'
 features $elmo "${long}b" >"$tmp/out" 2>"$tmp/err"
 if [ -s "$tmp/err" ]; then fail "a notice in spite of -q: $(cat "$tmp/err")"; else pass; fi

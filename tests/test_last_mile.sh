@@ -159,6 +159,51 @@ kill $job 2>/dev/null
 wait $job 2>/dev/null
 ok "index reports its progress" err_has "^index [0-9]*%, .* left$"
 
+# ---- output files ----
+
+# -o, --output and --to are the file; its ending is the format
+for option in -o --output --to; do
+    runs 0 embed -q -f "$tmp/texts.txt" $option "$tmp/v$option.npy"
+    ok "$option x.npy is a NumPy file" eval 'head -c 6 "$tmp/v$option.npy" | tail -c 5 | grep -q NUMPY'
+done
+runs 0 embed -q -f "$tmp/texts.txt" -o "$tmp/v.csv"
+ok ".csv: 3 lines of 384 numbers" test "$(awk -F , 'NF == 384' "$tmp/v.csv" | wc -l)" -eq 3
+runs 0 embed -q -f "$tmp/texts.txt" -o "$tmp/v.tsv"
+ok ".tsv: the same with tabs" eval 'tr "\t" , <"$tmp/v.tsv" | cmp -s - "$tmp/v.csv"'
+runs 0 embed -q -f "$tmp/texts.txt" -o "$tmp/v.jsonl"
+ok ".jsonl: 3 arrays" test "$(grep -c '^\[.*\]$' "$tmp/v.jsonl")" -eq 3
+runs 0 embed -q -f "$tmp/texts.txt" -o "$tmp/v.json"
+ok ".json: an array of these" eval '{ echo "["; sed "\$!s/\$/,/" "$tmp/v.jsonl"; echo "]"; } | cmp -s - "$tmp/v.json"'
+runs 0 embed -f "$tmp/texts.txt" -o npy -q
+cp "$tmp/out" "$tmp/old.npy"
+ok "-o npy is still the format" cmp -s "$tmp/old.npy" "$tmp/v-o.npy"
+runs 0 embed -f "$tmp/texts.txt" -o npy --to "$tmp/old2.npy"
+notes '-o npy is now --format npy; -o names the output file'
+ok "also with a file" cmp -s "$tmp/old2.npy" "$tmp/v-o.npy"
+runs 2 embed -f "$tmp/texts.txt" -o "$tmp/a" --to "$tmp/b"
+runs 2 classify -f "$tmp/texts.txt" -o "$tmp/c.npy"
+notes 'text-classification has no vectors for a NumPy file'
+
+# tables
+runs 0 classify --csv 'A warm film.' 'A "bad", one.'
+gives 'text,label,score'
+gives '"A ""bad"", one.",negative,0.9'
+cp "$tmp/out" "$tmp/table"
+printf 'A warm film.\nA "bad", one.\n' >"$tmp/two.txt"
+runs 0 classify -q -f "$tmp/two.txt" -o "$tmp/c.csv"
+ok "-o x.csv is that table" cmp -s "$tmp/table" "$tmp/c.csv"
+runs 0 classify -q -f "$tmp/two.txt" -o "$tmp/c.tsv"
+ok ".tsv" grep -q "^A warm film.$(printf '\t')positive$(printf '\t')0.9" "$tmp/c.tsv"
+runs 0 classify -q -f "$tmp/two.txt" -o "$tmp/c.json"
+ok ".json begins an array" eval 'head -n 1 "$tmp/c.json" | grep -qx "\["'
+runs 0 classify -q -f "$tmp/two.txt" -o "$tmp/c.jsonl"
+ok ".jsonl" test "$(grep -c '"label"' "$tmp/c.jsonl")" -eq 2
+ok "an empty input gives an empty array" eval ': >"$tmp/empty"; "$sesame" classify -q -f "$tmp/empty" -o "$tmp/empty.json" && grep -qx "\[\]" "$tmp/empty.json"'
+ok "finetune" exits 0 "$sesame" finetune --task classify --method nb --train "$tmp/train.tsv" --to "$tmp/mine"
+for ending in csv tsv json jsonl; do runs 0 predict "$tmp/mine" "$tmp/dev.tsv" -o "$tmp/p.$ending"; done
+ok "predict -o x.csv" eval 'head -n 1 "$tmp/p.csv" | grep -q "^sentence,label,"'
+ok "predict -o x.json" eval '{ echo "["; sed "\$!s/\$/,/" "$tmp/p.jsonl"; echo "]"; } | cmp -s - "$tmp/p.json"'
+
 # ---- README: short, with commands at its beginning ----
 
 ok "README.md has at most 90 lines" test "$(wc -l <README.md)" -le 90

@@ -28,7 +28,7 @@ that 'a drawing with a key' 'map "$tmp/table.tsv" --vectors "$tmp/named.tsv" && 
 that 'a picture' 'map "$tmp/table.tsv" --vectors "$tmp/named.tsv" --svg "$tmp/map.svg" && grep -q "<title>text 59</title>" "$tmp/map.svg"'
 that 'vectors need no model' 'cp "$sesame" "$tmp/alone" &&
     (unset SESAME_MODELS && cd "$tmp" && ./alone map --vectors named.tsv --method pca >out 2>err)'
-that 'a text is the mean of features --pool mean' '"$sesame" features -f "$tmp/table.tsv" --column text --pool mean -o npy --to "$tmp/mean.npy" &&
+that 'a text is the mean of features --pool mean' '"$sesame" features -f "$tmp/table.tsv" --column text --pool mean --format npy --to "$tmp/mean.npy" &&
     map "$tmp/table.tsv" --method pca --json && sed "s/.*\"x\"/\"x\"/" "$tmp/out" >"$tmp/want" &&
     map "$tmp/table.tsv" --vectors "$tmp/mean.npy" --method pca --json && sed "s/.*\"x\"/\"x\"/" "$tmp/out" | cmp -s - "$tmp/want"'
 that 'the divergence is that of 50 columns' 'map "$tmp/table.tsv" --vectors "$tmp/mean.npy" && grep -q "after PCA to 50 columns" "$tmp/out"'
@@ -67,7 +67,7 @@ if [ -f models/sesame-small/config.json ]; then
     that 'words of a text' 'map "$tmp/texts.txt" --words Bank,the --method pca --json && [ "$(result points)" = 42 ]'
     that 'words of a treebank' 'map "$tmp/words.conllu" --points 50 --json && grep -q "\"color\": \"upos\"" "$tmp/out" &&
         [ "$(result points)" = 50 ]'
-    "$sesame" embed -m sesame-embed -o tsv -f "$tmp/texts.txt" >"$tmp/embedded.tsv" 2>"$tmp/err"
+    "$sesame" embed -m sesame-embed --format tsv -f "$tmp/texts.txt" >"$tmp/embedded.tsv" 2>"$tmp/err"
     that 'vectors of embed' 'map --vectors "$tmp/embedded.tsv" --no-header --method pca --json' && sed 's/.*"x": \[\([^]]*\).*/\1/' "$tmp/out" >"$tmp/x"
     that 'texts by a sentence encoder' 'map "$tmp/texts.txt" -m sesame-embed --method pca --json &&
         grep -q "\"vectors\": \"sentence encoder (modules.json)\"" "$tmp/out"'

@@ -117,22 +117,22 @@ run 0 feature-extraction -m $m/bert-mask "a b"
 stdout_has ' x 16' '[CLS]'
 
 # vectors
-run 0 embed -m $m/bert-mask -o tsv "a b" c
+run 0 embed -m $m/bert-mask --format tsv "a b" c
 lines 2
-run 0 embed -m $m/bert-mask -o jsonl "a b" c
+run 0 embed -m $m/bert-mask --format jsonl "a b" c
 lines 2
 cp "$tmp/out" "$tmp/one"
 run 0 embed -m $m/bert-mask --json "a b" c
-cmp -s "$tmp/one" "$tmp/out" && ok || bad 'embed --json and -o jsonl'
-run 0 embed -m $m/bert-mask -o npy "a b" c d
+cmp -s "$tmp/one" "$tmp/out" && ok || bad 'embed --json and --format jsonl'
+run 0 embed -m $m/bert-mask --format npy "a b" c d
 cp "$tmp/out" "$tmp/one"
-"$sesame" embed -m $m/bert-mask -o npy "a b" c d | cat >"$tmp/out"
+"$sesame" embed -m $m/bert-mask --format npy "a b" c d | cat >"$tmp/out"
 cmp -s "$tmp/one" "$tmp/out" && ok || bad 'npy to a file and to a pipe'
 [ "$(wc -c <"$tmp/out")" -eq $((128 + 3 * 16 * 4)) ] && ok || bad 'npy: size'
 head -c 128 "$tmp/out" | tr -d '\0\223' | grep -qF "'shape': (3, 16)" && ok || bad 'npy: header'
-run 0 embed -m $m/bert-mask -o npy -q -f /dev/null
+run 0 embed -m $m/bert-mask --format npy -q -f /dev/null
 [ "$(wc -c <"$tmp/out")" -eq 128 ] && grep -qaF "'shape': (0, 16)" "$tmp/out" && ok || bad 'npy: no rows'
-run 0 embed -m $m/bert-mask -o tsv -q -f /dev/null
+run 0 embed -m $m/bert-mask --format tsv -q -f /dev/null
 lines 0
 
 # spaces at both ends of a text count; do_lower_case does not change special tokens
@@ -333,7 +333,7 @@ printf '"a"\n{"text": }\n' >"$tmp/in"
 run 3 text-classification -m $m/bert-label --jsonl
 stderr_has 'sesame: standard input: line 2: column 10 (byte 9): '
 : >"$tmp/in"
-run 2 embed -m $m/bert-mask -o npy --json x
+run 2 embed -m $m/bert-mask --format npy --json x
 stderr_has 'mutually exclusive'
 run 3 zero-shot-classification -m $m/bert-label y
 stderr_has 'no labels'

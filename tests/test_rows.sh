@@ -207,11 +207,11 @@ run 3 predict -q tests/pipelines/bert-tag --task tag --keep "$tmp/words.conll"
 reports "expected rows of CSV, TSV or JSON lines"
 
 # usage
-run 2 $label --keep "The bell rings."
-reports "--keep needs rows"
+run 2 question-answering -q -m tests/pipelines/bert-qa --keep "Who?" "Anna"
+reports "a table needs rows"
 run 2 $label --keep csv --json -f "$tmp/plain"
 run 2 $label --result-prefix p -f "$tmp/plain"
-run 2 embed --keep -o npy -f "$tmp/plain"
+run 2 embed --keep --format npy -f "$tmp/plain"
 
 # memory does not grow with the number of rows
 awk 'BEGIN { print "id,text,label"; for (i = 1; i <= 60000; i++) printf "%d,\"The bell, %d.\",%s\n", i, i, "abcdefghij" }' >"$tmp/big.csv"

@@ -88,17 +88,17 @@ equal similarity --json -m tests/pipelines/bert-label -f "$tmp/pairs"
 equal next-sentence --keep tsv --column 1 --no-header --text-pair "We count." -m tests/pipelines/bert-nsp "$tmp/a.tsv"
 equal feature-extraction --json -m tests/pipelines/bert-label -f "$tmp/b.txt"
 equal text-generation --json --do-sample --max-new-tokens 3 -f "$tmp/b.txt"
-equal embed -m tests/pipelines/bert-label -o tsv -f "$tmp/a.txt"
-equal embed -m tests/pipelines/bert-label -o jsonl -f "$tmp/a.txt"
-equal embed -m tests/pipelines/bert-label -o f32 -f "$tmp/a.txt"
-equal features -m tests/pipelines/bert-label --pool words -o tsv -f "$tmp/a.txt" -f "$tmp/b.txt"
-equal features -m tests/pipelines/bert-label --pool tokens -o f32 --column text "$tmp/a.tsv"
+equal embed -m tests/pipelines/bert-label --format tsv -f "$tmp/a.txt"
+equal embed -m tests/pipelines/bert-label --format jsonl -f "$tmp/a.txt"
+equal embed -m tests/pipelines/bert-label --format f32 -f "$tmp/a.txt"
+equal features -m tests/pipelines/bert-label --pool words --format tsv -f "$tmp/a.txt" -f "$tmp/b.txt"
+equal features -m tests/pipelines/bert-label --pool tokens --format f32 --column text "$tmp/a.tsv"
 sed 's/bell/[MASK]/' "$tmp/a.txt" >"$tmp/mask.txt"
 equal fill-mask --json --do-sample -f "$tmp/mask.txt"
 equal fill-mask --top-k 2 -f "$tmp/mask.txt"
-run 0 embed -q -m tests/pipelines/bert-label -o npy -f "$tmp/a.txt"
+run 0 embed -q -m tests/pipelines/bert-label --format npy -f "$tmp/a.txt"
 tail -c +129 "$tmp/out" >"$tmp/raw"
-run 0 embed -q -m tests/pipelines/bert-label -o f32 -f "$tmp/a.txt"
+run 0 embed -q -m tests/pipelines/bert-label --format f32 -f "$tmp/a.txt"
 that "f32 is npy without its header" 'cmp -s "$tmp/out" "$tmp/raw"'
 
 # failed lines keep their numbers
@@ -138,8 +138,8 @@ for bad in 3/3 0/0 -1/2 x 1/2/3 1; do
 done
 run 2 $label --shard 0/2 "a text"
 reports "--shard divides files"
-run 2 embed -m tests/pipelines/bert-label -o npy --shard 0/2 -f "$tmp/a.txt"
-reports "use --output f32"
+run 2 embed -m tests/pipelines/bert-label --format npy --shard 0/2 -f "$tmp/a.txt"
+reports "use --format f32"
 
 # the marker
 rm -f "$tmp"/part*
@@ -249,7 +249,7 @@ else
 fi
 
 # several processes without --overwrite: one result is kept, the others fail
-for how in "embed -q -m tests/pipelines/bert-label -o f32 -f $tmp/a.txt" "embed -q -m tests/pipelines/bert-label -o f32 -f $tmp/a.txt --shard 0/1"; do
+for how in "embed -q -m tests/pipelines/bert-label --format f32 -f $tmp/a.txt" "embed -q -m tests/pipelines/bert-label --format f32 -f $tmp/a.txt --shard 0/1"; do
     for try in 1 2 3 4 5; do
         rm -f "$tmp"/once*
         pids=

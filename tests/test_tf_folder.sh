@@ -25,7 +25,7 @@ that 'hidden states' 'run_both run DIR --json --hidden-states --ids 2,17,19,4,21
 that 'logits' 'run_both run DIR --json --logits --ids 2,17,19,4,21,5,3'
 printf 'the cat sat on the [MASK] .\n' >"$tmp/in"
 that 'a pipeline' '"$sesame" fill-mask -m $tf -f "$tmp/in" --json -q >"$tmp/a" && "$sesame" fill-mask -m $hf -f "$tmp/in" --json -q >"$tmp/b" && [ -s "$tmp/a" ] && cmp -s "$tmp/a" "$tmp/b"'
-that 'features of a pipe' 'cat "$tmp/in" | "$sesame" features -m $tf -o tsv -q >"$tmp/a" && "$sesame" features -m $hf -o tsv -q <"$tmp/in" >"$tmp/b" && [ -s "$tmp/a" ] && cmp -s "$tmp/a" "$tmp/b"'
+that 'features of a pipe' 'cat "$tmp/in" | "$sesame" features -m $tf --format tsv -q >"$tmp/a" && "$sesame" features -m $hf --format tsv -q <"$tmp/in" >"$tmp/b" && [ -s "$tmp/a" ] && cmp -s "$tmp/a" "$tmp/b"'
 
 that 'convert' '"$sesame" convert $tf "$tmp/out.d" -q && [ -s "$tmp/out.d/tokenizer.json" ]'
 that 'settings of the tokenizer' '[ "$(tr -d " \n" <"$tmp/out.d/tokenizer_config.json")" = "{\"do_lower_case\":true,\"tokenizer_class\":\"BertTokenizer\"}" ]'

@@ -159,7 +159,7 @@ ok "eval" exits 0 "$sesame" eval "$tmp/concat" "$tmp/dev.tsv" --task classify --
 ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/concat/eval_results.json")"
 ok "a pipeline" exits 0 "$sesame" text-classification -m "$tmp/concat" "it was bad ."
 ok "agrees" out_has neg
-ok "features of its encoder" exits 0 "$sesame" features -m "$tmp/concat" --layers 0-2 --combine concat -o tsv "it was bad ."
+ok "features of its encoder" exits 0 "$sesame" features -m "$tmp/concat" --layers 0-2 --combine concat --format tsv "it was bad ."
 ok "a converted copy" exits 0 "$sesame" convert "$tmp/concat" "$tmp/concat16" --dtype f16
 ok "is a classifier, too" exits 0 "$sesame" text-classification -m "$tmp/concat16" "it was bad ."
 ok "agrees" out_has neg

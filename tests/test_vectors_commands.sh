@@ -45,14 +45,14 @@ shows '"format": "word2vec"' info --json - <"$tmp/v.txt"
 
 # convert: every format to every other and back
 for format in word2vec word2vec-binary vec glove safetensors; do
-    that "to $format" 'vectors convert "$tmp/v.txt" --to $format --output "$tmp/c.$format" && grep -q "7 words, 3 dimensions" "$tmp/err"'
-    that "from $format" 'vectors convert -q "$tmp/c.$format" --to word2vec --overwrite --output "$tmp/back" && [ ! -s "$tmp/err" ] && tail -n 1 "$tmp/back" | grep -qx "apple -1.000000 0.000000 0.200000 "'
+    that "to $format" 'vectors convert "$tmp/v.txt" --format $format --output "$tmp/c.$format" && grep -q "7 words, 3 dimensions" "$tmp/err"'
+    that "from $format" 'vectors convert -q "$tmp/c.$format" --format word2vec --overwrite --output "$tmp/back" && [ ! -s "$tmp/err" ] && tail -n 1 "$tmp/back" | grep -qx "apple -1.000000 0.000000 0.200000 "'
 done
 printf '2 3\nthe \012A\022=\315\314\314=\315\314L>\nof \232\231\231>\315\314\314>\000\000\000?\n' >"$tmp/feed.bin"
 that 'a line feed in a number of a binary file' 'vectors info "$tmp/feed.bin" && grep -q "word2vec binary" "$tmp/out"'
 that 'gzip' 'gzip -c "$tmp/v.txt" >"$tmp/v.gz" && vectors nearest "$tmp/v.gz" man'
-that 'three words' 'vectors convert "$tmp/v.txt" --to glove --restrict 3 --output "$tmp/three" && [ "$(wc -l <"$tmp/three")" -eq 3 ]'
-that 'full precision' 'vectors convert "$tmp/c.word2vec-binary" --to glove --full-precision --output "$tmp/full" && grep -qx "king 1.0 1.0 0.1" "$tmp/full"'
+that 'three words' 'vectors convert "$tmp/v.txt" --format glove --restrict 3 --output "$tmp/three" && [ "$(wc -l <"$tmp/three")" -eq 3 ]'
+that 'full precision' 'vectors convert "$tmp/c.word2vec-binary" --format glove --full-precision --output "$tmp/full" && grep -qx "king 1.0 1.0 0.1" "$tmp/full"'
 refuses 2 'overwrite' convert "$tmp/v.txt" --to glove --output "$tmp/full"
 refuses 2 '--to' convert "$tmp/v.txt" --to nothing --output "$tmp/x"
 refuses 3 'is not a folder of word vectors' convert "$tmp/v.txt" --to safetensors --overwrite --output "$tmp/lists"

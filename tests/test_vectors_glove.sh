@@ -54,7 +54,7 @@ for model in glove pv-dbow pv-dm; do
     for format in word2vec vec glove safetensors fasttext; do
         rm -rf "$tmp/v"
         that "$model: $format" "train --model $model --dim 6 --epochs 2 --format $format --output '$tmp/v' &&
-            '$sesame' vectors convert -q --overwrite --to word2vec-binary --output '$tmp/converted' '$tmp/v' && cmp -s '$tmp/converted' '$tmp/b.bin'"
+            '$sesame' vectors convert -q --overwrite --format word2vec-binary --output '$tmp/converted' '$tmp/v' && cmp -s '$tmp/converted' '$tmp/b.bin'"
     done
 done
 that 'a vector of each line' "[ \"\$(head -n 1 '$tmp/b.bin')\" = \"\$(wc -l <'$tmp/corpus') 6\" ]"

@@ -30,7 +30,7 @@ that 'fastText' 'train -q --dim 8 --maxn 4 --bucket 1000 --format fasttext --out
     [ "$(od -A n -t d4 -N 12 "$tmp/f.bin" | tr -s " ")" = " 793712314 12 8" ]'
 # Each format holds the vectors of the binary format, bit for bit; the n-grams of a fastText model give the same vectors.
 holds() { # holds FILE BINARY
-    "$sesame" vectors convert -q --overwrite --to word2vec-binary --output "$tmp/converted" "$tmp/$1" && same converted "$2"
+    "$sesame" vectors convert -q --overwrite --format word2vec-binary --output "$tmp/converted" "$tmp/$1" && same converted "$2"
 }
 for model in "skipgram" "cbow --loss hs" "skipgram --maxn 4 --bucket 1000" "cbow --loss hs --maxn 3 --bucket 77 --dim 16"; do
     that "$model: binary" "train -q --dim 8 --model $model --overwrite --format word2vec-binary --output '$tmp/b.bin' '$tmp/corpus'"

@@ -46,7 +46,7 @@ if [ -w /dev/full ]; then
     to_full question-answering -q -m tests/pipelines/bert-qa "Who?" "The keeper eats."
     to_full fill-mask -q -m $mask "The [MASK] rings."
     to_full embed -q -m $mask "The bell"
-    to_full embed -q -m $mask -o npy -f "$tmp/rows.csv"
+    to_full embed -q -m $mask --format npy -f "$tmp/rows.csv"
     to_full text-generation -q --max-new-tokens 4 "The bell"
     to_full text-generation -q --max-new-tokens 4 --stream "The bell"
     to_full predict -q $label --task classify "$tmp/rows.csv"
@@ -82,7 +82,7 @@ limited() # OUTPUT COMMAND...: fails with every small limit, then succeeds
 }
 limited "$tmp/to.csv" text-classification -q -m $label --column text --keep --to "$tmp/to.csv" "$tmp/rows.csv"
 limited "$tmp/to.jsonl" text-classification -q -m $label --json --to "$tmp/to.jsonl" -f "$tmp/rows.csv"
-limited "$tmp/to.npy" embed -q -m $mask -o npy --to "$tmp/to.npy" -f "$tmp/rows.csv"
+limited "$tmp/to.npy" embed -q -m $mask --format npy --to "$tmp/to.npy" -f "$tmp/rows.csv"
 limited "$tmp/predicted.csv" predict -q $label --task classify --keep --to "$tmp/predicted.csv" "$tmp/rows.csv"
 limited "$tmp/rows.csv.sesame-index" index -q -m $mask "$tmp/rows.csv"
 limited "$tmp/searched" search -q -m $mask -o "$tmp/searched" -f "$tmp/rows.csv" bell

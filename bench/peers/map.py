@@ -2,7 +2,7 @@
 """Compares `sesame map` with scikit-learn (PCA) and openTSNE (t-SNE): CPU time and divergence on the same vectors,
 one thread each. The vectors are the rows of a .npy file, such as
 
-    sesame features -f corpus.txt --layer 6 --pool tokens -o npy --to vectors.npy
+    sesame features -f corpus.txt --layer 6 --pool tokens --format npy --to vectors.npy
 
 Both reduce them to 50 columns by PCA, start from the first two, and use the defaults of openTSNE: perplexity 30, 250
 iterations at exaggeration 12, 500 at 1. The divergence of both maps is computed here, from one P and all pairs.

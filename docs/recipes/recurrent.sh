@@ -145,7 +145,7 @@ sentences() {
         new "birnn-$set" finetune --config bilstm --tokenizer "$out/words.json" --vectors "$out/vectors.bin" --task classify \
             --text $text --label $label --train "$files/train.tsv" --eval "$files/test.tsv" --epochs 6 --lr 1e-3 --eval-every -1
         for part in train test; do
-            "$sesame" features -m "$out/skip" -f "$files/$part.tsv" --column $text --pool last $device -o npy \
+            "$sesame" features -m "$out/skip" -f "$files/$part.tsv" --column $text --pool last $device --format npy \
                 --to "$out/skip-$set-$part.npy"
         done
         "$sesame" logreg "$out/skip-$set-train.npy" "$files/train.tsv" --label $label --test-features "$out/skip-$set-test.npy" \

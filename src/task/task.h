@@ -64,6 +64,7 @@ typedef enum {
     SES_VIEW_ANSWER,  /* a span in its context */
     SES_VIEW_VECTORS, /* shape and first numbers */
     SES_VIEW_NUMBERS, /* all numbers of each vector, separated by tabs */
+    SES_VIEW_COMMAS,  /* the same, separated by commas, a word quoted as in CSV */
     SES_VIEW_ARRAY,   /* the vectors of all results as one NumPy file */
     SES_VIEW_RAW,     /* their numbers alone: f32, little-endian */
     SES_VIEW_JSON,    /* JSON, one line per result */

@@ -3,22 +3,21 @@
 
 typedef struct args {
     ses_sentence_args encoder;
-    int output;
+    int format;
 } args;
 
 static const ses_opt opt[] = {
     SES_OPT_INCLUDE(args, encoder, ses_sentence_options_table),
     SES_OPT_CHOICE(
-        args, output, "output", NULL, "npy|jsonl|tsv|f32",
-        "output format: NumPy array [texts, numbers], JSON lines, lines of tab-separated numbers, or the "
-        "numbers of the array alone",
-        .letter = 'o'),
+        args, format, "format", NULL, "npy|jsonl|tsv|f32|csv",
+        "output format: NumPy array [texts, numbers], JSON lines, lines of numbers separated by tabs or "
+        "commas, or the numbers of the array alone"),
 };
 
 static const ses_result_schema schema[] = {
     { SES_FORM_VECTOR, SES_VIEW_ARRAY, { { 0 } } },   { SES_FORM_VECTOR, SES_VIEW_JSON, { { 0 } } },
     { SES_FORM_VECTOR, SES_VIEW_NUMBERS, { { 0 } } }, { SES_FORM_VECTOR, SES_VIEW_RAW, { { 0 } } },
-    { SES_FORM_VECTOR, SES_VIEW_VECTORS, { { 0 } } },
+    { SES_FORM_VECTOR, SES_VIEW_COMMAS, { { 0 } } },  { SES_FORM_VECTOR, SES_VIEW_VECTORS, { { 0 } } },
 };
 
 typedef struct item_state {
@@ -50,12 +49,12 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
     out->vectors = s->x;
     out->n_vectors = 1;
     out->vector_size = s->n;
-    out->schema = &schema[a->output < 0 ? SES_LEN(schema) - 1 : (size_t)a->output];
+    out->schema = &schema[a->format < 0 ? SES_LEN(schema) - 1 : (size_t)a->format];
     return true;
 }
 
 static const ses_usage_example examples[] = {
-    { "sesame embed -m all-MiniLM-L6-v2 -f texts.txt -o npy >vectors.npy",
+    { "sesame embed -m all-MiniLM-L6-v2 -f texts.txt -o vectors.npy",
       "a NumPy array, one row for each line" },
     { "sesame embed -m bert-base-uncased --pooling cls --layer -2 --json \"A text.\"",
       "any model, pooling of your choice" },

@@ -12,7 +12,7 @@ typedef enum { COMBINE_MEAN, COMBINE_SUM, COMBINE_CONCAT } combine_kind;
 
 typedef struct args {
     const char *layers, *mix;
-    int combine, pool, pieces, output;
+    int combine, pool, pieces, format;
     bool stateful;
 } args;
 
@@ -40,10 +40,9 @@ static const ses_opt opt[] = {
         "to right, mean of recurrent ones that read both ways)"),
     SES_OPT_CHOICE(args, pieces, "word-pieces", "mean", "mean|first",
                    "vector of a word: mean of its tokens, or its first token"),
-    SES_OPT_CHOICE(args, output, "output", NULL, "npy|jsonl|tsv|f32",
+    SES_OPT_CHOICE(args, format, "format", NULL, "npy|jsonl|tsv|f32|csv",
                    "output format: NumPy array [vectors, numbers], one JSON line per text, one line of "
-                   "tab-separated numbers per vector, or the numbers of the array alone",
-                   .letter = 'o'),
+                   "numbers per vector separated by tabs or commas, or the numbers of the array alone"),
 };
 
 typedef struct task_state {
@@ -294,12 +293,12 @@ static bool name_rows(ses_pipeline *p, ses_request *r, ses_err *e)
 static const ses_result_schema one[] = {
     { SES_FORM_VECTOR, SES_VIEW_ARRAY, { { 0 } } },   { SES_FORM_VECTOR, SES_VIEW_JSON, { { 0 } } },
     { SES_FORM_VECTOR, SES_VIEW_NUMBERS, { { 0 } } }, { SES_FORM_VECTOR, SES_VIEW_RAW, { { 0 } } },
-    { SES_FORM_VECTOR, SES_VIEW_VECTORS, { { 0 } } },
+    { SES_FORM_VECTOR, SES_VIEW_COMMAS, { { 0 } } },  { SES_FORM_VECTOR, SES_VIEW_VECTORS, { { 0 } } },
 };
 static const ses_result_schema many[] = {
     { SES_FORM_MATRIX, SES_VIEW_ARRAY, { { 0 } } },   { SES_FORM_MATRIX, SES_VIEW_JSON, { { 0 } } },
     { SES_FORM_MATRIX, SES_VIEW_NUMBERS, { { 0 } } }, { SES_FORM_MATRIX, SES_VIEW_RAW, { { 0 } } },
-    { SES_FORM_MATRIX, SES_VIEW_VECTORS, { { 0 } } },
+    { SES_FORM_MATRIX, SES_VIEW_COMMAS, { { 0 } } },  { SES_FORM_MATRIX, SES_VIEW_VECTORS, { { 0 } } },
 };
 
 static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
@@ -310,7 +309,7 @@ static bool finish(ses_pipeline *p, ses_request *r, ses_result *out, ses_err *e)
     out->vectors = s->x;
     out->n_vectors = s->rows;
     out->vector_size = s->cols;
-    out->schema = &(a->pool >= POOL_WORDS ? many : one)[a->output < 0 ? SES_LEN(one) - 1 : (size_t)a->output];
+    out->schema = &(a->pool >= POOL_WORDS ? many : one)[a->format < 0 ? SES_LEN(one) - 1 : (size_t)a->format];
     return true;
 }
 

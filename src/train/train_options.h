@@ -38,7 +38,7 @@ extern const ses_opt_table ses_pruning_option_table;
 /* Single options. field: a ses_train_args. */
 #define SES_OPT_OUTPUT(struct_, field)                                                                 \
     SES_OPT_TEXT(struct_, field.run.output, "output", "OUT", "folder of the model, created if absent", \
-                 .letter = 'o', .required = true)
+                 .letter = 'o', .required = true, .alias = "to")
 #define SES_OPT_EPOCHS(struct_, field, default_, help_)                                       \
     SES_OPT_REAL(struct_, field.run.epochs, "epochs", default_, 0, 1e6, help_, .letter = 'e', \
                  .was_set = offsetof(struct_, field.has_epochs))

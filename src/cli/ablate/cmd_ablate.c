@@ -4,7 +4,7 @@
 static const ses_opt opt[] = {
     SES_OPT_TEXT(ses_ablate_args, output, "output", "OUT",
                  "folder of the study: a subfolder per job, ablate.json, ablate.md, ablate.svg, ablate.html",
-                 .letter = 'o', .required = true),
+                 .letter = 'o', .required = true, .alias = "to"),
     SES_OPT_INT(
         ses_ablate_args, jobs, "jobs", "1", 1, 64,
         "run N jobs at a time, also on one GPU; they share the threads. The scores do not depend on it"),

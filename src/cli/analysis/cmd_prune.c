@@ -32,7 +32,7 @@ static const ses_opt opt[] = {
         "gradient",
         .group = "details"),
     SES_OPT_TEXT(args, data, "data", "FILE", "labeled examples that measure importance and score"),
-    SES_OPT_TEXT(args, output, "output", "DIR", "folder of the pruned model", .letter = 'o'),
+    SES_OPT_TEXT(args, output, "output", "DIR", "folder of the pruned model", .letter = 'o', .alias = "to"),
     SES_OPT_FLAG(args, fill, "fill",
                  "write zeros at full size instead of smaller weights, for libraries that cannot read these",
                  .group = "details"),

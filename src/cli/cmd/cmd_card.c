@@ -27,7 +27,8 @@ static const ses_opt opt[] = {
     SES_OPT_LIST(args, datasets, "dataset", "NAME", "training data"),
     SES_OPT_TEXT(args, title, "title", "TEXT", "title; default: the name of the folder"),
     SES_OPT_TEXT(args, output, "output", "FILE",
-                 "write this file, '-': standard output; default: README.md in the folder", .letter = 'o'),
+                 "write this file, '-': standard output; default: README.md in the folder", .letter = 'o',
+                 .alias = "to"),
     SES_OPT_FLAG(args, overwrite, "overwrite", "replace an existing file"),
     SES_OPT_JSON(args, json),
 };

@@ -32,7 +32,7 @@ static const ses_opt opt[] = {
                 .value = "N"),
     SES_OPT_TEXT(args, output, "output", "FILE",
                  "file to write: PATH, word and count of each word, separated by tabs", .letter = 'o',
-                 .is_path = true),
+                 .is_path = true, .alias = "to"),
     SES_OPT_FLAG(args, overwrite, "overwrite", "replace FILE"),
     SES_OPT_INT(args, top, "top", "8", 1, 1000, "words shown per cluster", .value = "N"),
     SES_OPT_FLAG(args, tree, "tree", "draw the tree"),

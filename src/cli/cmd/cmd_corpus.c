@@ -24,7 +24,8 @@ typedef struct args {
 static const ses_opt opt[] = {
     SES_OPT_TEXT(args, tokenizer, "tokenizer", "PATH", "build: folder or file of the tokenizer",
                  .is_model = true),
-    SES_OPT_TEXT(args, output, "output", "C", "build, merge: corpus file to write", .letter = 'o'),
+    SES_OPT_TEXT(args, output, "output", "C", "build, merge: corpus file to write", .letter = 'o',
+                 .alias = "to"),
     SES_OPT_CHOICE(args, format, "format", "auto", "auto|text|jsonl",
                    "file format; auto: JSON lines if the name ends in .jsonl, .ndjson or .json"),
     SES_OPT_TEXT(args, field, "field", "NAME", "JSON lines: key of the text", .def = "text"),

@@ -11,7 +11,7 @@ static const ses_opt opt[] = {
                  .required = true),
     SES_OPT_TEXT(ses_curve_args, output, "output", "DIR",
                  "folder of curve.json, curve.svg, curve.html and the results of the cells", .letter = 'o',
-                 .required = true),
+                 .required = true, .alias = "to"),
     SES_OPT_TEXT(ses_curve_args, model, "model", "DIR", "pretrained model", .letter = 'm',
                  .def = "sesame-small", .is_model = true),
     SES_OPT_TEXT(

@@ -11,7 +11,7 @@ static const ses_opt opt[] = {
     SES_OPT_TEXT(ses_ladder_args, skip, "skip", "NAME,...", "leave these out"),
     SES_OPT_TEXT(ses_ladder_args, output, "output", "DIR",
                  "keep the models in subfolders of DIR, with ladder.json; default: a temporary folder",
-                 .letter = 'o'),
+                 .letter = 'o', .alias = "to"),
     SES_OPT_FLAG(ses_ladder_args, resume, "resume", "skip the methods that are finished in DIR"),
     SES_OPT_FLAG(ses_ladder_args, overwrite, "overwrite",
                  "replace the methods in DIR and the files of --svg and --html"),

@@ -38,7 +38,7 @@ static const ses_opt opt[] = {
                  "stop when all components of the gradient of the mean loss are below"),
     SES_OPT_INT(args, seed, "seed", "1", 0, 0, "random seed of the split"),
     SES_OPT_TEXT(args, output, "output", "FILE", "write the model as JSON: classes, weights, biases",
-                 .letter = 'o'),
+                 .letter = 'o', .alias = "to"),
     SES_OPT_FLAG(args, overwrite, "overwrite", "replace an existing file"),
     SES_OPT_JSON(args, json),
 };

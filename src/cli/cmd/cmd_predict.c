@@ -75,7 +75,7 @@ static bool put(job *j, const ses_predictions *p, size_t i, ses_err *e)
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_predictions_put(p, i, w);
-    if (!ses_rows_active(&j->rows)) return ses_json_writer_print(w, e); /* frees w */
+    if (!ses_rows_active(&j->rows)) return ses_rows_print(&j->rows, w, e); /* frees w */
     if (j->rows.n_results || set_results(&j->rows, w, e)) return ses_rows_put(&j->rows, w, e);
     ses_json_writer_free(w);
     return false;
@@ -91,9 +91,8 @@ static bool on_predictions(void *ctx, const ses_predictions *p, ses_err *e)
     return ok && ses_stdout_flush(e);
 }
 
-static bool check_usage(const ses_call *c, ses_err *e)
+static bool check_usage(const ses_call *c, const ses_predictor_args *a, ses_err *e)
 {
-    const ses_predictor_args *a = c->args;
     if (a->rows.prefix && a->rows.keep < 0) return ses_fail(e, SES_EUSAGE, "--result-prefix needs --keep");
     if (c->n_operands < 2 && !a->ensemble)
         return ses_fail(e, SES_EUSAGE, "missing argument; usage: sesame predict DIR FILE");
@@ -149,20 +148,23 @@ static bool predict_part(job *j, ses_predictor *p, const char *path, const ses_p
 
 static bool run(ses_call *c, ses_err *e)
 {
-    const ses_predictor_args *a = c->args;
+    ses_predictor_args own = *(const ses_predictor_args *)c->args;
+    const ses_predictor_args *a = &own;
     ses_open_predictor p = { 0 };
     job j = { .to.before = -1, .shard.out.before = -1 };
+    if (!ses_row_args_resolve(&own.rows, e)) return false;
     ses_predict_stream s = { .on_row = a->rows.keep >= 0 ? on_row : NULL,
                              .on_predictions = on_predictions,
                              .ctx = &j };
     ses_predictor_args named = *a;
     named.renames_labels = true;
-    if (a->submission >= 0) return check_usage(c, e) && ses_submission_run(c, a, e);
+    if (a->submission >= 0) return check_usage(c, a, e) && ses_submission_run(c, a, e);
     ses_rows_open(&j.rows, &a->rows, false);
-    bool ok = check_usage(c, e) && begin_output(&j, c, a, e);
+    bool ok = check_usage(c, a, e) && begin_output(&j, c, a, e);
     if (ok && !j.shard.complete)
         ok = ses_open_predictor_open(&p, &named, ses_predictor_args_dir(a, c), c, e) &&
-             predict_part(&j, p.predictor, c->operands[c->n_operands - 1], &s, e) && commit_output(&j, a, e);
+             predict_part(&j, p.predictor, c->operands[c->n_operands - 1], &s, e) &&
+             (!j.rows.array || ses_rows_end(&j.rows, e)) && commit_output(&j, a, e);
     ses_atomic_output_end(&j.to, e);
     ses_shard_job_end(&j.shard, e);
     ses_rows_free(&j.rows);
@@ -172,8 +174,7 @@ static bool run(ses_call *c, ses_err *e)
 
 static const ses_usage_example examples[] = {
     { "sesame predict sst2 --task classify reviews.tsv", "one JSON object per row" },
-    { "sesame predict sst2 --task classify reviews.csv --keep --to labeled.csv",
-      "the rows with their labels" },
+    { "sesame predict sst2 --task classify reviews.csv -o labeled.csv", "the rows with their labels" },
     { "sesame predict rte RTE/test.tsv --task rte --submission glue --to submission",
       "submission/RTE.tsv for the benchmark's server" },
     { "sesame predict --ensemble sst2-a,sst2-b,sst2-c reviews.tsv", "the mean of three models" },

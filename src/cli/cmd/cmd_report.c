@@ -9,7 +9,8 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    SES_OPT_TEXT(args, output, "output", "FILE", "output file", .letter = 'o', .def = "report.html"),
+    SES_OPT_TEXT(args, output, "output", "FILE", "output file", .letter = 'o', .def = "report.html",
+                 .alias = "to"),
     SES_OPT_FLAG(args, overwrite, "overwrite", "replace an existing FILE"),
 };
 

@@ -102,7 +102,7 @@ static const ses_opt opt[] = {
     SES_OPT_CHOICE(args, method, "method", "lda", "lda|lsa",
                    "latent Dirichlet allocation or latent semantic analysis"),
     SES_OPT_TEXT(args, output, "output", "DIR", "folder to write", .letter = 'o', .required = true,
-                 .is_path = true),
+                 .is_path = true, .alias = "to"),
     SES_OPT_FLAG(args, overwrite, "overwrite", "replace DIR and other outputs"),
     SES_OPT_FLAG(args, resume, "resume",
                  "continue the LDA training of DIR up to --passes; its other settings stay"),

@@ -14,7 +14,7 @@ static const ses_opt opt[] = {
         ses_compress_args, output, "output", "DIR",
         "folder of the chosen model (DIR/model), the report and the candidates: compress.json, .svg, .html. "
         "Default: the model's name with -compressed",
-        .letter = 'o'),
+        .letter = 'o', .alias = "to"),
     SES_OPT_REAL(
         ses_compress_args, max_drop, "max-drop", "1", 0, 100,
         "loss that the chosen model may have, in points of 100 of the task's main score (perplexity, "

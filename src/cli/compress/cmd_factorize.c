@@ -43,7 +43,7 @@ static const ses_opt opt[] = {
                 "examples of --data that are read, chosen at random", .value = "N"),
     SES_OPT_TASK(args, tune.data, false),
     SES_OPT_TEXT(args, output, "output", "DIR", "folder to write the model to", .letter = 'o',
-                 .required = true, .is_path = true),
+                 .required = true, .is_path = true, .alias = "to"),
     SES_OPT_FLAG(args, even_if_larger, "even-if-larger", "factorize weights that become larger, too"),
     SES_OPT_THREADS(args, tune.compute.threads),
     SES_OPT_FLAG(args, overwrite, "overwrite", "replace a model in the output folder"),

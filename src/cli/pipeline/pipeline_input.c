@@ -175,7 +175,8 @@ static bool run_arguments(ses_pipeline_job *j, ses_err *e)
         ses_item item;
         at += build_item(j, word + at, n - at, &item);
         j->several |= at < n;
-        ok = feed(j, &item, ++number, e);
+        ok = (!ses_rows_active(&j->rows) || ses_rows_keep_text(&j->rows, item.text, e)) &&
+             feed(j, &item, ++number, e);
     }
     ok = ok && ses_pipeline_flush(j->p, e);
     ses_free(word);
@@ -361,6 +362,13 @@ static bool continue_rows(ses_pipeline_job *j, ses_err *e)
 }
 
 /* ---- all items ---- */
+
+bool ses_pipeline_item_is_text(const ses_call *c)
+{
+    const ses_item_schema *parts = &c->command->task->item_schema;
+    bool pair = parts->requires_pair && !ses_task_count_pair_options(c->command->task, c->task_args);
+    return !pair && (!parts->requires_list || parts->list_replaces_text);
+}
 
 bool ses_pipeline_has_both_texts(const ses_call *c)
 {

@@ -49,6 +49,8 @@ void ses_pipeline_job_locate(char *buf, size_t size, ses_pipeline_job *j, int64_
 /* Ends the run, or reports the error and continues (--keep-going). */
 bool ses_pipeline_job_item_error(void *job, const ses_item *item, const ses_err *why, ses_err *e);
 
+/* An argument is an item, not one of its several texts. */
+bool ses_pipeline_item_is_text(const ses_call *c);
 /* The options give both texts of an item. */
 bool ses_pipeline_has_both_texts(const ses_call *c);
 

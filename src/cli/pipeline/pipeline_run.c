@@ -90,12 +90,12 @@ static bool put_row(ses_pipeline_job *j, const ses_result *r, ses_err *e)
     return false;
 }
 
-static bool put_json(const ses_result *r, ses_err *e)
+static bool put_json(ses_pipeline_job *j, const ses_result *r, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_result_write_json(r, w);
-    return ses_json_writer_print(w, e);
+    return ses_rows_print(&j->rows, w, e);
 }
 
 /* Prints a piece of generated text (streaming). */
@@ -161,7 +161,8 @@ static bool show(ses_pipeline_job *j, const ses_result *r, ses_err *e)
 {
     ses_result numbered = *r;
     ses_item item = *r->item;
-    if (r->schema->view == SES_VIEW_NUMBERS && r->n) item.number = ses_pipeline_job_number(j, item.number);
+    if ((r->schema->view == SES_VIEW_NUMBERS || r->schema->view == SES_VIEW_COMMAS) && r->n)
+        item.number = ses_pipeline_job_number(j, item.number);
     numbered.item = &item;
     return ses_pipeline_show(&numbered, &j->call->out, j->several, e);
 }
@@ -185,7 +186,7 @@ static bool put_result(ses_pipeline_job *j, const ses_result *r, ses_err *e)
     }
     if (r->schema->view == SES_VIEW_ARRAY) return put_rows(j, r, e);
     if (r->schema->view == SES_VIEW_RAW) return put_raw(r, e);
-    if (j->a->compute.json || r->schema->view == SES_VIEW_JSON) return put_json(r, e);
+    if (j->a->compute.json || r->schema->view == SES_VIEW_JSON) return put_json(j, r, e);
     return show(j, r, e);
 }
 
@@ -208,7 +209,7 @@ static bool put_error(ses_pipeline_job *j, const char *message, ses_err *e)
     ses_json_begin_object(w);
     ses_json_member_string(w, "error", message);
     ses_json_end_object(w);
-    return ses_json_writer_print(w, e);
+    return ses_rows_print(&j->rows, w, e);
 }
 
 bool ses_pipeline_job_item_error(void *ctx, const ses_item *item, const ses_err *why, ses_err *e)
@@ -267,31 +268,82 @@ static void notify_shortened(const ses_pipeline_job *j)
             ses_grouped_text(a, n), n == 1 ? " is longer" : "s are longer", stats.max_word_bytes);
 }
 
-/* The word of the task's option --output, not terminated; NULL: not given. */
-static const char *output_word(const ses_call *c, size_t *n)
+/* The task's option --format; false: it has none. */
+static bool find_format(const ses_call *c, ses_opt *out)
 {
     const ses_task *t = c->command->task;
     const ses_opt *o;
+    for (ses_opt_iter it = ses_opt_begin(t->opt, t->n_opt); (o = ses_opt_next(&it));)
+        if (!strcmp(o->name, "format")) return *out = *o, true;
+    return false;
+}
+
+/* The word of that option, not terminated; NULL: not given. */
+static const char *format_word(const ses_call *c, size_t *n)
+{
+    ses_opt o;
     const char *word = NULL;
-    for (ses_opt_iter it = ses_opt_begin(t->opt, t->n_opt); (o = ses_opt_next(&it));) {
-        if (strcmp(o->name, "output") != 0) continue;
-        int at = *(const int *)(const void *)((const char *)c->task_args + o->offset);
-        if (at >= 0) ses_list_at(o->choices, (size_t)at, &word, n);
-    }
+    if (!find_format(c, &o)) return NULL;
+    int at = *(const int *)(const void *)((const char *)c->task_args + o.offset);
+    if (at >= 0) ses_list_at(o.choices, (size_t)at, &word, n);
     return word;
 }
 
-static bool has_output_option(const ses_call *c)
+static bool has_format(const ses_call *c)
 {
     size_t n;
-    return output_word(c, &n) != NULL;
+    return format_word(c, &n) != NULL;
+}
+
+static bool is_format(const ses_opt *o, const char *text)
+{
+    const char *word;
+    size_t n;
+    for (size_t i = 0; text && ses_list_at(o->choices, i, &word, &n); i++)
+        if (ses_equal(word, n, text)) return true;
+    return false;
+}
+
+/* --output and --to, and the format by the ending of the file. -o was --format once: -o npy still is. */
+static bool read_output(const ses_call *c, ses_pipeline_args *a, ses_err *e)
+{
+    ses_opt format;
+    bool vectors = find_format(c, &format);
+    if (vectors && is_format(&format, a->rows.output)) {
+        if (has_format(c))
+            return ses_fail(e, SES_EUSAGE, "-o %s and --format exclude each other", a->rows.output);
+        if (!c->quiet)
+            fprintf(stderr, "sesame: -o %s is now --format %s; -o names the output file\n", a->rows.output,
+                    a->rows.output);
+        if (!ses_opt_set(&format, c->task_args, "-o", a->rows.output, e)) return false;
+        a->rows.output = NULL;
+    }
+    bool chosen = has_format(c) || a->compute.json;
+    int keep = a->rows.keep;
+    if (!ses_row_args_resolve(&a->rows, e)) return false;
+    if (chosen || keep >= 0) { /* options come before the ending */
+        a->rows.keep = keep;
+        a->rows.array &= a->compute.json;
+        return true;
+    }
+    const char *dot = a->rows.to ? strrchr(a->rows.to, '.') : NULL;
+    if (dot && vectors && is_format(&format, dot + 1)) {
+        a->rows.keep = -1;
+        return ses_opt_set(&format, c->task_args, a->rows.to, dot + 1, e);
+    }
+    if (dot && !strcmp(dot, ".npy"))
+        return ses_fail(e, SES_EUSAGE,
+                        "%s: %s has no vectors for a NumPy file; expected .csv, .tsv, .json or .jsonl",
+                        a->rows.to, c->command->name);
+    a->compute.json = a->rows.array || ses_row_args_ends(&a->rows, ".jsonl");
+    return true;
 }
 
 /* An array without rows still has a number of columns: run any text to learn it. */
 static bool end_array(ses_pipeline_job *j, ses_err *e)
 {
     if (j->npy.begun) return ses_npy_end(&j->npy, e);
-    if (ses_pipeline_get_stats(j->p).items || !has_output_option(j->call)) return true;
+    if (ses_pipeline_get_stats(j->p).items || !has_format(j->call)) return true;
     const ses_result *r = ses_pipeline_run(j->p, &(ses_item){ .text = ses_str("a") }, e);
     if (!r || r->schema->view != SES_VIEW_ARRAY) return r != NULL;
     j->npy.cols = r->vector_size;
@@ -317,10 +369,10 @@ static bool check_rows(const ses_call *c, const ses_pipeline_args *a, ses_err *e
     if (a->rows.prefix && a->rows.keep < 0) return ses_fail(e, SES_EUSAGE, "--result-prefix needs --keep");
     if (a->rows.keep < 0) return true;
     bool texts = c->n_operands && !a->jsonl && !a->column;
-    if (ses_pipeline_has_both_texts(c) ||
-        (texts && (c->n_operands > 1 || !ses_operand_is_stdin(c->operands[0]))))
-        return ses_fail(e, SES_EUSAGE, "--keep needs rows: use -f FILE, --column or --jsonl");
-    if (has_output_option(c)) return ses_fail(e, SES_EUSAGE, "--keep and --output are mutually exclusive");
+    bool are_rows = c->n_operands == 1 && ses_operand_is_stdin(c->operands[0]);
+    if (ses_pipeline_has_both_texts(c) || (texts && !are_rows && !ses_pipeline_item_is_text(c)))
+        return ses_fail(e, SES_EUSAGE, "a table needs rows: use -f FILE, --column or --jsonl");
+    if (has_format(c)) return ses_fail(e, SES_EUSAGE, "--keep and --format are mutually exclusive");
     bool table = a->rows.keep == SES_ROWS_CSV || a->rows.keep == SES_ROWS_TSV;
     return !(a->compute.json && table) || ses_fail(e, SES_EUSAGE, "--json means --keep jsonl");
 }
@@ -338,11 +390,11 @@ static bool check_shard(const ses_call *c, const ses_pipeline_args *a, ses_err *
     if (a->encoding)
         return ses_fail(e, SES_EUSAGE,
                         "--shard divides files by bytes: convert them to UTF-8 first, without --encoding");
-    const char *word = output_word(c, &n);
+    const char *word = format_word(c, &n);
     return !(word && ses_equal(word, n, "npy")) ||
            ses_fail(
                e, SES_EUSAGE,
-               "--shard: NumPy files cannot be concatenated; use --output f32 (numpy.fromfile reads it), "
+               "--shard: NumPy files cannot be concatenated; use --format f32 (numpy.fromfile reads it), "
                "jsonl or tsv");
 }
 
@@ -353,8 +405,8 @@ static bool check_usage(const ses_call *c, const ses_pipeline_args *a, ses_err *
         return ses_fail(e, SES_EUSAGE, "arguments and --file are mutually exclusive");
     if (a->column && a->jsonl)
         return ses_fail(e, SES_EUSAGE, "--jsonl does not apply to --column, which detects JSON lines");
-    if (a->compute.json && has_output_option(c)) /* both select the output format */
-        return ses_fail(e, SES_EUSAGE, "--json and --output are mutually exclusive");
+    if (a->compute.json && has_format(c)) /* both select the output format */
+        return ses_fail(e, SES_EUSAGE, "--json and --format are mutually exclusive");
     return check_rows(c, a, e) && check_shard(c, a, e);
 }
 
@@ -471,10 +523,12 @@ static bool open_and_run(ses_pipeline_job *j, ses_err *e)
 
 bool ses_pipeline_command(ses_call *c, ses_err *e)
 {
-    const ses_pipeline_args *a = c->args;
+    ses_pipeline_args own = *(const ses_pipeline_args *)c->args;
+    const ses_pipeline_args *a = c->args = &own;
     ses_pipeline_job j = {
         .call = c, .a = a, .npy = { .f = stdout }, .to.before = -1, .shard.out.before = -1
     };
+    if (!read_output(c, &own, e)) return false;
     bool shown = !a->compute.json && a->rows.keep < 0;
     bool ok = check_usage(c, a, e) && (!shown || set_shown_settings(c, e)) && open_rows(&j, e) &&
               begin_output(&j, e) && (j.shard.complete || open_and_run(&j, e));

@@ -148,16 +148,37 @@ static bool show_vectors(const ses_result *r, const ses_term *t)
 }
 
 /* Prints a line per vector, tab-separated; for words and tokens after the text number and the word. */
+/* A word in double quotes, which are doubled inside. */
+static void put_quoted_word(const char *s)
+{
+    char quoted[600];
+    size_t n = 0;
+    for (; *s && n + 3 < sizeof quoted; s++) {
+        if (*s == '"') quoted[n++] = '"';
+        quoted[n++] = *s;
+    }
+    quoted[n] = 0;
+    putchar('"');
+    ses_put_escaped(stdout, quoted);
+    putchar('"');
+}
+
 static bool show_numbers(const ses_result *r)
 {
+    char between = r->schema->view == SES_VIEW_COMMAS ? ',' : '\t';
     for (int64_t i = 0; i < r->n_vectors; i++) {
         if (r->n) {
-            printf("%lld\t", (long long)r->item->number);
-            ses_put_escaped(stdout, r->row[i].word.p);
-            putchar('\t');
+            printf("%lld%c", (long long)r->item->number, between);
+            if (between == ',')
+                put_quoted_word(r->row[i].word.p);
+            else
+                ses_put_escaped(stdout, r->row[i].word.p);
+            putchar(between);
         }
-        for (int64_t k = 0; k < r->vector_size; k++)
-            printf("%s%.9g", k ? "\t" : "", (double)r->vectors[i * r->vector_size + k]);
+        for (int64_t k = 0; k < r->vector_size; k++) {
+            if (k) putchar(between);
+            printf("%.9g", (double)r->vectors[i * r->vector_size + k]);
+        }
         putchar('\n');
     }
     return true;
@@ -210,7 +231,8 @@ bool ses_pipeline_show(const ses_result *r, const ses_term *t, bool has_title, s
     case SES_VIEW_SPANS: return show_spans(r, t);
     case SES_VIEW_ANSWER: return show_answer(r, t);
     case SES_VIEW_VECTORS: return show_vectors(r, t);
-    case SES_VIEW_NUMBERS: return show_numbers(r);
+    case SES_VIEW_NUMBERS:
+    case SES_VIEW_COMMAS: return show_numbers(r);
     case SES_VIEW_TEXT: return show_text(r);
     case SES_VIEW_ARRAY:
     case SES_VIEW_RAW:

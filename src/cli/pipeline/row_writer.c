@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "cli/shard/shard_plan.h"
 #include "cli/standard_output.h"
+#include "cli/ui/show_values.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,23 +12,50 @@
 static const ses_opt opt[] = {
     SES_OPT_CHOICE(
         ses_row_args, keep, "keep", NULL, "auto|csv|tsv|jsonl",
-        "write each input row with all its fields and its result; auto: in the format of the input",
-        .implicit_value = "auto"),
+        "write each input row with all its fields and its result; auto: in the format of the input; --csv: "
+        "a table",
+        .implicit_value = "auto", .alias = "csv=csv"),
     SES_OPT_TEXT(
         ses_row_args, prefix, "result-prefix", "TEXT",
         "with --keep: begin the names of result columns with TEXT; default: none, or 'predicted_' if "
         "the input has a column of this name"),
-    SES_OPT_TEXT(ses_row_args, to, "to", "FILE", "write results to FILE atomically", .common = true),
-    SES_OPT_FLAG(ses_row_args, overwrite, "overwrite", "replace an existing --to file"),
+    SES_OPT_TEXT(ses_row_args, output, "output", "FILE",
+                 "write results to FILE, complete or not at all; its ending gives the format: .csv, .tsv, "
+                 ".json, .jsonl; vectors: .npy",
+                 .letter = 'o', .common = true),
+    SES_OPT_TEXT(ses_row_args, to, "to", "FILE", "the same as --output"),
+    SES_OPT_FLAG(ses_row_args, overwrite, "overwrite", "replace an existing --output file"),
     SES_OPT_SHARD(ses_row_args, shard),
 };
 const ses_opt_table ses_row_options = { opt, SES_LEN(opt), "output" };
+
+bool ses_row_args_ends(const ses_row_args *a, const char *ending)
+{
+    size_t n = a->to ? strlen(a->to) : 0, k = strlen(ending);
+    return n > k && !strcmp(a->to + n - k, ending);
+}
+
+bool ses_row_args_resolve(ses_row_args *a, ses_err *e)
+{
+    if (a->output && a->to) return ses_fail(e, SES_EUSAGE, "--output and --to are the same option: give one");
+    if (a->output) a->to = a->output;
+    a->output = NULL;
+    if (a->keep >= 0) return true;
+    a->array = ses_row_args_ends(a, ".json");
+    if (a->array && a->shard)
+        return ses_fail(e, SES_EUSAGE, "--shard: JSON arrays cannot be concatenated: name the files .jsonl");
+    if (ses_row_args_ends(a, ".csv")) a->keep = SES_ROWS_CSV;
+    if (ses_row_args_ends(a, ".tsv")) a->keep = SES_ROWS_TSV;
+    return true;
+}
 
 static const char default_prefix[] = "predicted_";
 
 void ses_rows_open(ses_row_writer *w, const ses_row_args *a, bool keep_going)
 {
-    *w = (ses_row_writer){ .format = (ses_row_format)a->keep, .prefix = a->prefix, .has_errors = keep_going };
+    *w = (ses_row_writer){
+        .format = (ses_row_format)a->keep, .prefix = a->prefix, .has_errors = keep_going, .array = a->array
+    };
 }
 
 bool ses_rows_active(const ses_row_writer *w) { return (int)w->format >= 0; }
@@ -518,4 +546,20 @@ void ses_rows_continue(ses_row_writer *w)
     w->is_begun = true;
 }
 
-bool ses_rows_end(ses_row_writer *w, ses_err *e) { return w->is_begun || !w->is_named || put_header(w, e); }
+bool ses_rows_print(ses_row_writer *w, ses_json_writer *json, ses_err *e)
+{
+    size_t n;
+    if (!w->array) return ses_json_writer_print(json, e);
+    const char *text = ses_json_writer_text(json, &n, e);
+    bool ok = text && ses_stdout_write(w->is_open ? ",\n" : "[\n", 2, e) && ses_stdout_write(text, n, e);
+    w->is_open = true;
+    ses_json_writer_free(json);
+    return ok;
+}
+
+bool ses_rows_end(ses_row_writer *w, ses_err *e)
+{
+    const char *end = w->is_open ? "\n]\n" : "[]\n";
+    if (w->array) return ses_stdout_write(end, strlen(end), e);
+    return w->is_begun || !w->is_named || put_header(w, e);
+}

@@ -15,9 +15,16 @@
 typedef struct ses_row_args {
     int keep; /* ses_row_format; -1: not given */
     const char *prefix;
-    const char *to, *shard;
+    const char *output, *to, *shard; /* output and to: the same, see ses_row_args_resolve */
     bool overwrite;
+    bool array; /* not an option: the file is .json, one array of all results */
 } ses_row_args;
+
+/* Joins --output and --to, and follows the ending of the file unless `keep` is given: .csv and .tsv are
+ * tables of rows and results, .json is an array. */
+bool ses_row_args_resolve(ses_row_args *a, ses_err *e);
+/* Whether the file of --to has this ending. */
+bool ses_row_args_ends(const ses_row_args *a, const char *ending);
 
 extern const ses_opt_table ses_row_options;
 
@@ -30,6 +37,8 @@ typedef struct ses_row_writer {
     char delimiter;
     const char *prefix;      /* begins the result columns; NULL: chosen when the columns are known */
     bool has_errors;         /* failed rows are written, too, with a column "error" */
+    bool array;              /* JSON: an array, whose brackets and commas are written */
+    bool is_open;            /* the array has an element */
     bool is_named, is_begun; /* the input columns are known; the header is written */
     bool has_header;         /* tables: a line of names comes first */
     char *name[SES_MAX_RESULT_COLUMNS]; /* result columns */
@@ -64,7 +73,10 @@ bool ses_rows_put_error(ses_row_writer *w, const char *message, ses_err *e);
 /* Drops the rows kept so far: they are in an earlier part of the output, which has the header. */
 void ses_rows_continue(ses_row_writer *w);
 
-/* Writes the header, if no row has. */
+/* Prints a result as a line of JSON, or as an element of the array. Frees the writer. */
+bool ses_rows_print(ses_row_writer *w, ses_json_writer *json, ses_err *e);
+
+/* Writes the header, if no row has; ends the array. */
 bool ses_rows_end(ses_row_writer *w, ses_err *e);
 
 #endif

@@ -37,7 +37,7 @@ static const ses_opt opt[] = {
     SES_OPT_FLAG(ses_text_index_args, no_header, "no-header",
                  "with --column: the first line is a row, columns are numbers"),
     SES_OPT_TEXT(ses_text_index_args, output, "output", "INDEX", "index file; default: FILE.sesame-index",
-                 .letter = 'o'),
+                 .letter = 'o', .alias = "to"),
     SES_OPT_TEXT(ses_text_index_args, text_prompt, "text-prompt", "TEXT",
                  "put TEXT before each text; default: the folder's prompt \"document\", \"passage\" or "
                  "\"corpus\", otherwise its default prompt"),

@@ -25,8 +25,8 @@ enum { CHUNK = 1 << 16, MAX_MARKER = 64 << 20 };
 /* Options that do not change the bytes of a result. Files are compared by their contents. */
 static bool is_neutral(const char *name)
 {
-    static const char list[] =
-        "threads|batch-tokens|to|merge|overwrite|shard|file|restart|rebuild|model|adapter|tokenizer|isa";
+    static const char list[] = "threads|batch-tokens|batch-size|output|to|merge|overwrite|shard|file|restart|"
+                               "rebuild|model|adapter|tokenizer|isa";
     const char *word;
     size_t n;
     for (size_t i = 0; ses_list_at(list, i, &word, &n); i++)

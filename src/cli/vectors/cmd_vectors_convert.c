@@ -8,14 +8,15 @@
 #include <string.h>
 
 typedef struct args {
-    const char *output;
+    const char *output, *to;
     int format;
     int64_t limit;
     bool overwrite, full_precision;
 } args;
 
 static const ses_opt opt[] = {
-    SES_OPT_CHOICE(args, format, "to", NULL, SES_VECTOR_FORMAT_CHOICES, "format to write", .required = true),
+    SES_OPT_CHOICE(args, format, "format", NULL, SES_VECTOR_FORMAT_CHOICES, "format to write"),
+    SES_OPT_TEXT(args, to, "to", "FORMAT", "older name of --format"),
     SES_OPT_OUTPUT_FILE(args, output, "file to write; safetensors: a folder"),
     SES_OPT_FLAG(
         args, full_precision, "full-precision",
@@ -33,9 +34,8 @@ static bool show(void *ctx, int64_t done, int64_t total)
     return !ses_train_monitor_should_stop();
 }
 
-static bool save(ses_call *c, const ses_vectors *v, ses_err *e)
+static bool save(ses_call *c, const args *a, const ses_vectors *v, ses_err *e)
 {
-    const args *a = c->args;
     const char *name = ses_vector_format_name(a->format);
     ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "writing", 0);
     ses_vectors_save_options o = {
@@ -55,20 +55,32 @@ static bool save(ses_call *c, const ses_vectors *v, ses_err *e)
     return ok;
 }
 
+/* The format of --format, or of --to as it was called. */
+static bool read_format(const ses_call *c, args *a, ses_err *e)
+{
+    const ses_opt *format = &opt[0];
+    if (a->to && a->format >= 0) return ses_fail(e, SES_EUSAGE, "--to and --format are the same option");
+    if (a->to && !ses_opt_set(format, a, "--to", a->to, e)) return false;
+    if (a->to && !c->quiet) fputs("sesame: --to FORMAT is now --format FORMAT\n", stderr);
+    return a->format >= 0 || ses_fail(e, SES_EUSAGE, "--format %s is required", ses_opt_value_name(format));
+}
+
 static bool run(ses_call *c, ses_err *e)
 {
-    const args *a = c->args;
+    args own = *(const args *)c->args;
+    const args *a = &own;
+    if (!read_format(c, &own, e)) return false;
     if (!ses_vectors_output_check(a->output, ses_vector_format_name(a->format), a->overwrite, e))
         return false;
     ses_vectors *v = ses_vectors_open(c->operands[0], e);
-    bool ok = v && ses_vectors_read_words(v, a->limit, e) && save(c, v, e);
+    bool ok = v && ses_vectors_read_words(v, a->limit, e) && save(c, a, v, e);
     ses_vectors_free(v);
     return ok;
 }
 
 static const ses_usage_example examples[] = {
-    { "sesame vectors convert vectors.bin --to glove --output vectors.txt", "from binary to text" },
-    { "sesame vectors convert wiki.vec --to safetensors --output wiki", "a folder that opens at once" },
+    { "sesame vectors convert vectors.bin --format glove --output vectors.txt", "from binary to text" },
+    { "sesame vectors convert wiki.vec --format safetensors --output wiki", "a folder that opens at once" },
     { 0 },
 };
 
