@@ -46,8 +46,8 @@ def finetune(train=None, *, eval=None, model=None, output=None, task=None, callb
 
     train, eval: a file, or examples in memory: dicts with columns as of a file, or pairs (text, label).
     task: classify, regress, multi_label, tag, answer, choose, rewrite, continue, embed; None: by the data.
-    options: as in `sesame finetune --help`, with underscores: lr, epochs, batch_size, adapter, seed, resume, ...; with
-        method, as "logreg" or "setfit", the command of the package does the run, without callback.
+    options: as in `sesame finetune --help`, with underscores: lr, epochs, batch_size, adapter, seed, resume, ...;
+        class_weights: "balanced", a file, or a dict; with method, as "logreg" or "setfit", the command of the package does the run, without callback.
     callback: receives a dict after each batch and evaluation: kind ("started", "step", "evaluating", "evaluated",
         "notice"), update, updates, loss, lr, scores, ... False stops the run; a checkpoint is saved, and
         resume=True continues it bit for bit. Ctrl-C does the same and raises KeyboardInterrupt.
@@ -60,6 +60,10 @@ def finetune(train=None, *, eval=None, model=None, output=None, task=None, callb
         raise TypeError("finetune() needs output: the folder to write")
     with tempfile.TemporaryDirectory(prefix="sesame-") as folder:
         files = {"train": _file_of(train, folder, "train"), "eval": _file_of(eval, folder, "eval")}
+        if isinstance(weights := options.get("class_weights"), dict):
+            options["class_weights"] = os.path.join(folder, "class_weights.json")
+            with open(options["class_weights"], "w", encoding="utf-8") as out:
+                json.dump(weights, out)
         if options.get("method") is not None:
             compute = {"device": device if device is None else device_name(device), "dtype": dtype_name(dtype), "threads": threads,
                        "isa": isa}

@@ -24,7 +24,7 @@ try:
         TransformerMixin,
     )
     from sklearn.utils import check_random_state
-    from sklearn.utils.class_weight import compute_sample_weight
+    from sklearn.utils.class_weight import compute_class_weight
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
     from sklearn.utils.validation import check_is_fitted, column_or_1d
 except ImportError as error:
@@ -209,7 +209,7 @@ class SesameClassifier(ClassifierMixin, _TextEstimator):
     missing values of X as empty texts. random_state: the seed. After fit: classes_, folder_.
 
     y is a label for each text, or an array of 0 and 1, [texts, labels], for texts with several labels; predict returns the
-    same. A text of weight 2 (sample_weight, class_weight) is trained on twice; fractions are drawn by the seed."""
+    same. class_weight enters the loss; a text of sample_weight 2 is trained on twice, and fractions are drawn by the seed."""
 
     def __init__(self, model="sesame-small", *, epochs=3, batch_size=32, lr=5e-5, max_length=0, options=None,
                  class_weight=None, missing="error", random_state=None, device=None, threads=None):
@@ -239,13 +239,12 @@ class SesameClassifier(ClassifierMixin, _TextEstimator):
         if len(self.classes_) < 2:
             raise ValueError(f"SesameClassifier needs at least 2 classes, the data has {len(self.classes_)}")
         self._names, self._several = _label_names(self.classes_), False
-        weights = sample_weight
-        if self.class_weight is not None:  # the lightest class is read once
-            weights = compute_sample_weight(self.class_weight, labels)
-            weights = weights / (weights[weights > 0].min() if weights.any() else 1)
-            weights = weights if sample_weight is None else weights * np.asarray(sample_weight)
+        weights = None
+        if self.class_weight is not None:
+            weights = compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
+            weights = dict(zip(self._names, weights.tolist()))
         data = [(text, self._names[code]) for text, code in zip(texts, codes)]
-        self.folder_ = self._train("classify", data, weights, labels=list(self._names))
+        self.folder_ = self._train("classify", data, sample_weight, labels=list(self._names), class_weights=weights)
         return self
 
     def _fit_several(self, texts, y, sample_weight):

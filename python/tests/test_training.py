@@ -76,6 +76,20 @@ class Training(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "has no events"):
             sesame.finetune(EXAMPLES, task="classify", method="logreg", output=self.folder / "wrong", callback=print)
 
+    def test_class_weights(self):
+        """A dict equals the file of the command, and balanced its own weights."""
+        examples = [("a film", "good")] * 6 + [("a book", "bad")] * 2
+        weights = {"good": 8 / 12, "bad": 8 / 4}
+        file = self.folder / "weights.json"
+        file.write_text(json.dumps(weights))
+        models = []
+        for i, given in enumerate((weights, file, "balanced", None)):
+            self.finetune(f"weights{i}", train=examples, class_weights=given)
+            models.append((self.folder / f"weights{i}/model.safetensors").read_bytes())
+        self.assertEqual(models[0], models[1])
+        self.assertEqual(models[0], models[2])
+        self.assertNotEqual(models[0], models[3])
+
     def test_events(self):
         events = []
         result = self.finetune("events", eval=EXAMPLES, callback=events.append)
