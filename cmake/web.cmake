@@ -51,6 +51,8 @@ foreach(page ${pages})
   set(path "/ui/${name}")
   if(name STREQUAL "index.html")
     set(path "/")
+  elseif(name STREQUAL "docs.html")
+    set(path "/docs")
   endif()
   string(APPEND symbols "extern const unsigned char ses_web_data_${n}[];\n"
     "__asm__(\".pushsection .rodata\\n\"\n        \"ses_web_data_${n}:\\n\"\n"

@@ -48,6 +48,7 @@ static const struct {
 } cases[] = {
     { "/", NULL, NULL },
     { "/ui/app.js", NULL, NULL },
+    { "/docs", NULL, NULL },
     { "/", "{\"inputs\":\"plums\"}", "[[n]]" },
     { "/v1/models/encoder", NULL, MODEL ",dimensions:n,mask_token:s}" },
     { "/v1/models/label", NULL, MODEL ",labels:[s],mask_token:s}" },
@@ -146,6 +147,9 @@ static const struct {
       ",model_info:{general.architecture:s,general.parameter_count:n,"
       "bert.block_count:n,bert.vocab_size:n,bert.context_length:n},capabilities:[s],modified_at:s}" },
     { "/api/ps", NULL, "{models:[{name:s,model:s,size:n,size_vram:n," DETAILS "}]}" },
+    { "/map", "{\"vectors\":[[1,2],[2,1],[0,5],[3,3]],\"nearest\":2}",
+      "{method:s,points:[[n]],nearest:[[{index:n,similarity:n}]],explained:n,perplexity:0,trustworthiness:"
+      "n}" },
     { "/attention", "{\"inputs\":\"plums\",\"model\":\"mask\"}",
       "{tokens:[s],n_layers:n,n_heads:n,layer:n,attention:[s]}" },
     { "/analyze",

@@ -194,6 +194,8 @@ static const struct {
     { "/api/generate", "{\"prompt\":\"The\",\"stream\":false,\"options\":{\"num_predict\":1}}" },
     { "/api/show", "{\"model\":\"label\"}" },
     { "/api/show", "{\"name\":\"label\"}" },
+    { "/map", "{\"vectors\":[[1,2],[2,1],[0,5],[3,3]]}" },
+    { "/map", "{\"vectors\":[[1,2],[2,1],[0,5],[3,3]],\"method\":\"umap\"}" },
     { "/attention", "{\"inputs\":\"plums\"}" },
     { "/analyze",
       "{\"analysis\":\"explain\",\"inputs\":\"plums\",\"model\":\"label\",\"parameters\":{\"method\":"

@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 from selenium import webdriver
@@ -39,7 +40,7 @@ PANELS = {
     "translate": (".generated", 1),
     "tokenizer": (".piece", 20),
     "attention": (".attention-line", 10),
-    "explain": (".drawing rect", 5),
+    "explain": (".contributions tr", 20),
     "lens": (".drawing rect", 5),
 }
 UNAVAILABLE = ["classify", "answer", "write", "summarize"]  # with a masked language model only
@@ -369,17 +370,68 @@ def test_similarity_and_map(page):
     page.all(".near-list button")[0].click()
     page.counter.check(len(page.all(".near-list li")) == 5, "map: no neighbors")
     before = page.js("return document.querySelector('.map circle').getAttribute('cx')")
-    page.js("document.querySelector('input[value=tsne]').click()")
-    page.counter.check(
-        page.js("return document.querySelector('.map circle').getAttribute('cx')") != before,
-        "map: t-SNE is PCA",
-    )
+    for method in ("tsne", "umap"):
+        page.js("document.querySelector(`input[value=${arguments[0]}]`).click()", method)
+        page.settle()
+        now = page.js("return document.querySelector('.map circle').getAttribute('cx')")
+        page.counter.check(now != before, f"map: {method} is as the method before")
+        before = now
+    point = page.js("document.querySelector('.map').scrollIntoView({block: 'center'}); return document.querySelectorAll('.map circle')[3]")
+    ActionChains(page.driver).move_to_element(point).perform()
+    page.counter.check(page.texts(".hover-label text") == ["Birds fly south in the winter."], "map: no label under the pointer")
+    page.counter.check(len(page.all(".neighbor-line")) == 5, "map: no lines to neighbors")
     page.js("document.querySelector('.map').scrollIntoView({block: 'center'})")
     lasso(page)
     n = len(page.all(".near-list li"))
     page.counter.check(0 < n < 20, f"map: the lasso selects {n} of 20")
     page.counter.check("picked=" in page.driver.current_url, "map: the selection is not in the address")
     quiet(page, "map")
+
+
+def test_batch(page, folder):
+    page.open("batch")
+    page.button("Example").click()
+    page.settle()
+    page.counter.check(len(page.all(".batch tbody tr")) == 4, "batch: the example has no rows")
+    file = os.path.join(folder, "mixed.csv")
+    rows = "".join(f'{i};"A dull film; number {i}.";x\n' for i in range(150))
+    with open(file, "wb") as f:
+        f.write(("Nr;Review;Rest\n" + rows + "150;;x\n151;Caf\u00e9;y\n").encode("latin-1"))
+    page.one("#batch-file").send_keys(file)
+    page.settle()
+    page.wait(lambda: any("152 of 152" in t for t in page.texts(".result .note")), 60)
+    page.counter.check(len(page.all(".batch tbody tr")) == 152, "batch: rows are missing", page.texts(".result .note"))
+    page.counter.check("Windows-1252" in page.texts(".panel .hint")[0], "batch: the encoding is not said")
+    cells = page.texts(".batch tbody tr:nth-child(150) td, .batch tbody tr:nth-child(151) td")
+    page.counter.check(cells[1] == "A dull film; number 149." and cells[3] == "negative", "batch: wrong cells", cells)
+    page.counter.check(cells[5:] == ["150", "", "x", "", ""], "batch: an empty text has a prediction", cells)
+    page.counter.check(not page.button("Download predictions").get_attribute("disabled"), "batch: nothing to download")
+    quiet(page, "batch")
+
+
+def test_compare(page):
+    page.open("classify?other=sesame-nli")
+    titles = page.texts(".side-by-side h3")
+    page.counter.check(titles == ["sesame-sentiment", "sesame-nli"], "classify: no two models", titles)
+    page.counter.check(len(page.all(".side-by-side .bars")) == 2, "classify: no two results")
+    page.open("")
+    page.counter.check(page.texts("h1") == ["Classify"], "the page does not open on a task", page.texts("h1"))
+    page.counter.check(page.texts("nav h2")[:2] == ["Try it", "Overview"], "models are not second")
+    quiet(page, "compare")
+
+
+def test_docs(page):
+    page.driver.get(page.url + "/docs")
+    page.wait(lambda: len(page.all(".route")) > 30)
+    for route in ("post_predict", "post_v2_embed", "post_v1_rerank", "post_api_generate", "get_health", "post_map"):
+        page.js("document.getElementById(arguments[0]).open = true", route)
+        page.js("document.querySelector(`#${arguments[0]} form`).requestSubmit()", route)
+        page.wait(lambda: len(page.all(f"#{route} .status")) == 1)
+        page.counter.check(page.texts(f"#{route} .status")[0].startswith("Status 200"), f"docs: {route} fails", page.texts(f"#{route} .response"))
+    page.js("document.getElementById('filter').value = 'rerank'; document.getElementById('filter').dispatchEvent(new Event('input'))")
+    found = page.texts(".route code")
+    page.counter.check(len(found) >= 4 and all("rerank" in x for x in found), "docs: the filter finds other routes", found)
+    quiet(page, "docs")
 
 
 def lasso(page):
@@ -651,6 +703,9 @@ def main():
         "zero_shot": lambda: test_zero_shot(page),
         "entities": lambda: test_entities(page),
         "similarity": lambda: test_similarity_and_map(page),
+        "batch": lambda: test_batch(page, tempfile.mkdtemp(prefix="sesame-web-")),
+        "compare": lambda: test_compare(page),
+        "docs": lambda: test_docs(page),
         "search": lambda: test_search(page),
         "write": lambda: test_write(page),
         "attention": lambda: test_attention(page),

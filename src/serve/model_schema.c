@@ -426,6 +426,26 @@ static void put_all_scored(const ses_schema_context *x)
     end_choice(x->json);
 }
 
+/* Rows of numbers, of the same length: short ones are listed, as JSON Schema cannot compare lengths. */
+static void put_rows(ses_json_writer *json)
+{
+    enum { LISTED = 8 };
+    begin_choice(json, "Rows", "rows of the same length; longer ones than these, too, or base64 of f32",
+                 "anyOf");
+    for (int n = 1; n <= LISTED; n++) {
+        begin_list(json, 4, 20000);
+        begin_list(json, n, n);
+        ses_json_begin_object(json);
+        ses_json_member_string(json, "type", "number");
+        ses_json_member_real(json, "minimum", -1e6);
+        ses_json_member_real(json, "maximum", 1e6);
+        ses_json_end_object(json);
+        ses_json_end_object(json);
+        ses_json_end_object(json);
+    }
+    end_choice(json);
+}
+
 /* Options of generation by Ollama's names; others are ignored. */
 static void put_ollama_options(const ses_schema_context *x)
 {
@@ -485,6 +505,7 @@ void ses_model_schemas_put(const ses_schema_context *x)
     put_texts(x, "HalfTexts", "a text or a list of texts", 1, most / 2);
     put_all_scored(x);
     put_ollama_options(x);
+    put_rows(x->json);
     ses_json_member_object(x->json, "ModelName");
     ses_json_member_string(x->json, "type", "string");
     ses_model_names_put(x);

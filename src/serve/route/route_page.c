@@ -1,4 +1,4 @@
-/* GET / and /ui/...: the files of the page, which are part of the program. */
+/* GET /, /docs and /ui/...: the files of the page, which are part of the program. */
 #include "base/str.h"
 #include "serve/route.h"
 #include "serve/web_files.h"
@@ -30,5 +30,6 @@ static bool handle(ses_worker *w, ses_job *j)
     }
 
 const ses_route ses_route_page = PAGE("/", "The page", "text/html");
+const ses_route ses_route_docs = PAGE("/docs", "The API, with a form for each route", "text/html");
 const ses_route ses_route_page_files =
     PAGE("/ui/*", "Files of the page", "text/css|text/javascript|image/svg+xml");

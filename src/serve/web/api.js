@@ -76,8 +76,8 @@ function timingsOf(headers, roundTrip) {
   };
 }
 
-async function send(method, path, body, signal) {
-  const headers = { Accept: 'application/json' };
+async function send(method, path, body, signal, accept = 'application/json', any = false) {
+  const headers = { Accept: accept };
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   if (key) headers.Authorization = `Bearer ${key}`;
   const init = { method, headers, signal, cache: 'no-store' };
@@ -89,8 +89,8 @@ async function send(method, path, body, signal) {
     if (error.name === 'AbortError') throw error;
     throw new ApiError('The server does not answer. Is `sesame serve` running?', 0);
   }
-  if (response.status === 401 && (await askKey())) return send(method, path, body, signal);
-  if (!response.ok) throw errorOf(response.status, await response.text(), response.headers);
+  if (response.status === 401 && (await askKey())) return send(method, path, body, signal, accept, any);
+  if (!response.ok && !any) throw errorOf(response.status, await response.text(), response.headers);
   return response;
 }
 
@@ -110,6 +110,24 @@ export async function call(method, path, body, signal) {
 
 export const get = (path, signal) => call('GET', path, undefined, signal);
 export const post = (path, body, signal) => call('POST', path, body, signal);
+
+// The response as it comes, also of an error.
+export async function raw(method, path, body, signal) {
+  const start = performance.now();
+  const response = await send(method, path, body, signal, '*/*', true);
+  const text = await response.text();
+  const type = response.headers.get('content-type') || 'no body';
+  return { status: response.status, type, text, ms: performance.now() - start };
+}
+
+// Vectors as bytes of f32, with their number of dimensions.
+export async function floats(path, body, signal) {
+  const start = performance.now();
+  const response = await send('POST', path, body, signal, 'application/octet-stream');
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  const [, width] = (response.headers.get('x-embedding-shape') || '0,0').split(',').map(Number);
+  return { bytes, width, timings: timingsOf(response.headers, performance.now() - start) };
+}
 
 // Calls onEvent with the JSON of each event of a stream.
 export async function stream(path, body, signal, onEvent) {

@@ -51,6 +51,7 @@ function drawNav(id) {
         ),
       ),
     ),
+    h('div', { class: 'nav-group' }, h('h2', null, 'Programs'), h('ul', null, h('li', null, h('a', { href: '/docs' }, 'API')))),
   );
   if (focused) $('nav').querySelector('[aria-current]')?.focus({ preventScroll: true });
 }
@@ -96,7 +97,7 @@ function showUnavailable(panel) {
 
 function route() {
   const { id, values } = parseHash(location.hash);
-  const panel = panels.find((p) => p.id === id) || panels[0];
+  const panel = panels.find((p) => p.id === id) || panels.find(usable) || panels[0];
   if (current) current.destroy();
   current = null;
   document.title = `${panel.title} – Sesame`;

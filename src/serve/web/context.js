@@ -36,6 +36,7 @@ export class Context {
     for (const [name, tasks] of Object.entries(panel.models || {})) {
       this.defaults[name] = this.defaultModel(tasks, name);
     }
+    if (panel.compare) this.defaults.other = '';
     if (panel.adapt) panel.adapt(this);
     this.state = readState(this.defaults, values);
     this.fields = new Map(); // name -> {element, error, set}
@@ -49,6 +50,7 @@ export class Context {
     );
     this.layout();
     panel.build(this);
+    if (panel.compare) this.addOther();
     if (!panel.live) this.addRun();
   }
 
@@ -85,6 +87,13 @@ export class Context {
       h('div', { class: panel.wide ? 'io wide' : 'io' }, this.form, this.output),
       this.details.element,
     );
+  }
+
+  // A second model, whose result is shown beside that of the first.
+  addOther() {
+    const tasks = this.panel.models.model;
+    if (this.modelsFor(tasks).length > 1)
+      this.modelField('other', tasks, { label: 'Compare with', none: 'no other model' });
   }
 
   addRun() {
@@ -372,6 +381,32 @@ export class Context {
     this.requests.push({ method: 'POST', path, body, data: events, timings, ...options });
   }
 
+  // The data of the panel: of both models if a second one is chosen.
+  async fetch() {
+    if (!this.panel.compare || !this.state.other) return this.panel.fetch(this);
+    const other = Object.create(this, { state: { value: { ...this.state, model: this.state.other } } });
+    const contexts = [this, other];
+    const both = [];
+    for (const ctx of contexts) {
+      const from = this.requests.length;
+      both.push({ ctx, model: ctx.state.model, data: await this.panel.fetch(ctx) });
+      for (const request of this.requests.slice(from))
+        request.label = `${ctx.state.model}: ${request.label || request.path}`;
+    }
+    return { both };
+  }
+
+  render(data) {
+    if (!data.both) return this.panel.render(this, data);
+    return h(
+      'div',
+      { class: 'side-by-side' },
+      data.both.map((x) =>
+        h('section', { 'aria-label': x.model }, h('h3', null, x.model), this.panel.render(x.ctx, x.data)),
+      ),
+    );
+  }
+
   async run() {
     this.later.cancel();
     if (this.abort) this.abort.abort();
@@ -382,7 +417,7 @@ export class Context {
     this.clearErrors();
     this.busy(true);
     try {
-      const data = await this.panel.fetch(this);
+      const data = await this.fetch();
       if (abort.signal.aborted) return;
       this.data = data;
       this.details.show(this.requests);
@@ -405,7 +440,7 @@ export class Context {
     ];
     const focused = focusable().indexOf(document.activeElement);
     const open = [...this.result.querySelectorAll('details')].map((details) => details.open);
-    replace(this.result, this.panel.render(this, this.data));
+    replace(this.result, this.render(this.data));
     for (const [i, details] of this.result.querySelectorAll('details').entries())
       details.open = open[i] || false;
     if (focused >= 0) focusable()[focused]?.focus({ preventScroll: true });

@@ -30,9 +30,10 @@ function spansOf(answers) {
 export default {
   id: 'answer',
   title: 'Question answering',
-  group: 'Understand',
+  group: 'Try it',
   tasks: ['question-answering'],
   bundled: 'sesame-qa',
+  compare: true,
   models: { model: ['question-answering'] },
   errorField: 'context',
   summary: 'The answer to a question, taken from a text of any length.',

@@ -5,7 +5,7 @@ import { bars, empty } from './widgets.js';
 import { cli, inferenceClient, urllib } from './snippets.js';
 import { hasKey } from './api.js';
 
-const isInference = (model) => (model.labels || []).some((label) => /entail/i.test(label));
+export const isInference = (model) => (model.labels || []).some((label) => /entail/i.test(label));
 
 // InferenceClient takes one text; a pair is a plain request.
 function pythonOf(ctx, path, body, pair) {
@@ -24,9 +24,10 @@ function pythonOf(ctx, path, body, pair) {
 export default {
   id: 'classify',
   title: 'Classify',
-  group: 'Understand',
+  group: 'Try it',
   tasks: ['text-classification'],
   bundled: 'sesame-sentiment',
+  compare: true,
   models: { model: ['text-classification'] },
   prefer: { model: (list) => list.find((m) => !isInference(m)) || list[0] },
   summary: 'The labels of a text or of a pair of texts, with their probabilities.',

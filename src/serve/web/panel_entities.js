@@ -50,9 +50,10 @@ const business = 'Microsoft said that Satya Nadella will open an office in Nairo
 export default {
   id: 'entities',
   title: 'Entities',
-  group: 'Understand',
+  group: 'Try it',
   tasks: ['token-classification'],
   bundled: 'sesame-ner',
+  compare: true,
   models: { model: ['token-classification'] },
   summary: 'Names of people, places and organizations, or whatever the model labels.',
   placeholder: 'Enter a text to see its entities.',

@@ -122,9 +122,10 @@ function showSentence(title, lists) {
 export default {
   id: 'fill-mask',
   title: 'Fill mask',
-  group: 'Understand',
+  group: 'Try it',
   tasks: ['fill-mask'],
   bundled: 'sesame-small',
+  compare: true,
   models: { model: ['fill-mask'] },
   summary: 'The words that a masked language model expects at a masked position.',
   placeholder: 'Mask a word to see which words the model expects at its position.',

@@ -1,9 +1,9 @@
-// Embedding map: texts as points, by principal components or t-SNE; a selected text shows its neighbors.
+// Embedding map: texts as points, by PCA, t-SNE or UMAP of the server; a selected text shows its neighbors.
 
-import { h, svg, fixed, lines, download, replace, percent, plural } from './dom.js';
+import { h, svg, count, fixed, lines, download, replace, percent, plural } from './dom.js';
 import { cli } from './snippets.js';
 import { FieldError } from './context.js';
-import { cosines, pca, tsne } from './math.js';
+import { floats, post } from './api.js';
 import { palette, segmented } from './widgets.js';
 
 const EMBED = ['embed', 'sentence-similarity', 'similarity'];
@@ -44,7 +44,7 @@ function parse(text) {
 
 function scaled(points) {
   const [xs, ys] = [0, 1].map((c) => points.map((p) => p[c]));
-  const range = (v) => [Math.min(...v), Math.max(...v)];
+  const range = (v) => v.reduce(([a, b], x) => [Math.min(a, x), Math.max(b, x)], [Infinity, -Infinity]);
   const [x0, x1] = range(xs),
     [y0, y1] = range(ys);
   return points.map(([x, y]) => [
@@ -53,25 +53,20 @@ function scaled(points) {
   ]);
 }
 
-function neighbors(data, i, n = 5) {
-  return data.similar[i]
-    .map((s, j) => [j, s])
-    .filter(([j]) => j !== i)
-    .sort((a, b) => b[1] - a[1])
-    .slice(0, n);
+const neighbors = (data, i) => data.nearest[i].map((x) => [x.index, x.similarity]);
+
+function tsv({ items, points }, indices) {
+  const rows = indices.map((i) => [items[i].label, items[i].text, ...points[i]]);
+  return [['label', 'text', 'x', 'y'], ...rows].map((row) => `${row.join('\t')}\n`).join('');
 }
 
-function tsv({ items, vectors, points }, indices) {
-  const head = ['label', 'text', 'x', 'y', ...vectors[0].map((_, i) => `v${i}`)];
-  const rows = indices.map((i) => [items[i].label, items[i].text, ...points[i], ...vectors[i]]);
-  return [head, ...rows].map((row) => `${row.join('\t')}\n`).join('');
-}
+const short = (text, n) => (text.length > n ? `${text.slice(0, n - 1)}…` : text);
 
 // Short labels beside points, where they cover no other label or point.
 function pointLabels(items, positions) {
   const boxes = positions.map(([x, y]) => [x - 8, y - 8, x + 8, y + 8]);
   return items.map((item, i) => {
-    const text = item.text.length > 26 ? `${item.text.slice(0, 25)}…` : item.text;
+    const text = short(item.text, 26);
     const width = 6.2 * text.length,
       [px, py] = positions[i];
     const candidates = [
@@ -122,11 +117,27 @@ function showNeighbors(box, data, positions, i) {
       }),
     ),
   );
-  box.querySelectorAll('circle').forEach((circle, j) => {
-    circle.classList.toggle('selected', j === i);
-    circle.classList.toggle('far', near.length > 0 && j !== i && !close.has(j));
-  });
+  const map = box.querySelector('.map');
+  map.classList.toggle('fades', near.length > 0);
+  for (const circle of map.querySelectorAll('.selected, .close')) circle.classList.remove('selected', 'close');
+  const circles = map.querySelectorAll('circle');
+  circles[i]?.classList.add('selected');
+  for (const j of close) circles[j].classList.add('close');
+  replace(box.querySelector('.hover-label'), near.length ? hoverLabel(data.items[i].text, positions[i], map) : null);
   return near;
+}
+
+// The text of the point under the pointer, inside the map.
+function hoverLabel(text, [x, y], map) {
+  const k = Math.max(1, W / (map.clientWidth || W)); // 14 pixels on the screen
+  const shown = short(text, Math.floor((W - 24) / (7.2 * k)));
+  const width = 7.2 * k * shown.length + 16 * k;
+  const left = Math.max(4, Math.min(W - width - 4, x - width / 2));
+  const top = y > 44 * k ? y - 38 * k : y + 14 * k;
+  return [
+    svg('rect', { x: left, y: top, width, height: 26 * k, rx: 6 }),
+    svg('text', { x: left + 8 * k, y: top + 17.5 * k, 'font-size': 14 * k }, shown),
+  ];
 }
 
 // Whether a point is inside a polygon: a ray to the right crosses its border an odd number of times.
@@ -166,11 +177,14 @@ function addLasso(ctx, map, positions) {
   });
 }
 
+const LISTED = 200;
+
 function textList(ctx, data, color, indices) {
   return h(
     'ul',
     { class: 'near-list all' },
-    indices.map((i) =>
+    indices.length > LISTED ? h('li', { class: 'note' }, `The first ${LISTED} of ${count(indices.length)}`) : null,
+    indices.slice(0, LISTED).map((i) =>
       h(
         'li',
         null,
@@ -206,21 +220,25 @@ function draw(ctx, data, box, list) {
       svg('polygon', { class: 'lasso' }),
       svg('g', { class: 'neighbor-lines' }),
       data.items.map((item, i) =>
-        svg(
-          'circle',
-          { cx: positions[i][0], cy: positions[i][1], r: 6, 'data-index': i, class: `point ${color(item.label)}` },
-          svg('title', null, item.text),
-        ),
+        svg('circle', {
+          cx: positions[i][0].toFixed(1),
+          cy: positions[i][1].toFixed(1),
+          r: data.items.length > 2000 ? 2.5 : data.items.length > 300 ? 4 : 6,
+          'data-index': i,
+          class: `point ${color(item.label)}`,
+        }),
       ),
-      pointLabels(data.items, positions),
+      data.items.length <= 300 ? pointLabels(data.items, positions) : null,
+      svg('g', { class: 'hover-label', 'aria-hidden': 'true' }),
     ),
     legend(data.items, color),
   );
   const near = showNeighbors(box, data, positions, selected);
   if (ctx.state.picked.length) {
     const picked = new Set(pickedOf(ctx, data));
+    box.querySelector('.map').classList.add('fades');
     for (const [i, circle] of box.querySelectorAll('circle').entries())
-      circle.classList.toggle('far', !picked.has(i));
+      circle.classList.toggle('close', picked.has(i));
   }
   addLasso(ctx, box.querySelector('.map'), positions);
   box.onpointerover = (event) => {
@@ -261,6 +279,66 @@ function draw(ctx, data, box, list) {
   }
 }
 
+const MOST = 10000;
+const CHUNK = 256;
+const BODY = 30e6; // bytes of base64 in a request
+
+// The vectors of all texts in one buffer; ctx.cached keeps them for other methods.
+async function vectorsOf(ctx, inputs) {
+  const key = JSON.stringify([ctx.state.model, inputs]);
+  if (ctx.cached?.key === key) return ctx.cached;
+  let width = 0,
+    bytes = null;
+  for (let at = 0; at < inputs.length; at += CHUNK) {
+    const part = inputs.slice(at, at + CHUNK);
+    const body = { model: ctx.state.model, inputs: part, normalize: true };
+    const got = await floats('/embed', body, ctx.signal);
+    width = got.width;
+    if ((4 / 3) * 4 * width * inputs.length > BODY)
+      throw new FieldError('texts', `${ctx.state.model} has ${width} dimensions: at most ${count(Math.floor(BODY / (width * 5.4)))} texts.`);
+    bytes ??= new Uint8Array(4 * width * inputs.length);
+    bytes.set(got.bytes, 4 * width * at);
+    if (at === 0)
+      ctx.requests.push({
+        method: 'POST',
+        path: '/embed',
+        body,
+        data: { shape: [part.length, width] },
+        timings: got.timings,
+        cli: cli('embed', ctx.state.model, [['--normalize', true], ['--json', true]], part.slice(0, 20)),
+      });
+    if (inputs.length > CHUNK)
+      replace(ctx.result, h('p', { class: 'note', role: 'status' }, `${count(at + part.length)} of ${plural(inputs.length, 'text')} encoded`));
+  }
+  ctx.cached = { key, width, text: base64(bytes) };
+  return ctx.cached;
+}
+
+function base64(bytes) {
+  let text = '';
+  for (let at = 0; at < bytes.length; at += 0x6000)
+    text += btoa(String.fromCharCode(...bytes.subarray(at, at + 0x6000)));
+  return text;
+}
+
+async function layout(ctx, vectors) {
+  const { method, perplexity, neighbors: near } = ctx.state;
+  const body = { width: vectors.width, method, nearest: 5 };
+  if (method === 'tsne') body.perplexity = perplexity;
+  if (method === 'umap') body.neighbors = near;
+  const { data, timings } = await post('/map', { vectors: vectors.text, ...body }, ctx.signal);
+  const cut = `${vectors.text.slice(0, 60)}…`;
+  ctx.requests.push({ method: 'POST', path: '/map', body: { vectors: cut, ...body }, data, timings, cli: cli('map', ctx.state.model, [['--method', method]], ['texts.txt']) });
+  return data;
+}
+
+function note(data) {
+  if (data.method === 'pca')
+    return `The components explain ${percent(data.explained ?? 0)} of the variance. Draw around points to select them.`;
+  const kept = data.trustworthiness === null ? '' : ` Trustworthiness ${fixed(data.trustworthiness, 3)}.`;
+  return `${data.method === 'tsne' ? `t-SNE with perplexity ${fixed(data.perplexity, 1)}` : 'UMAP'} keeps neighbors; distances between groups mean little.${kept}`;
+}
+
 export default {
   id: 'map',
   title: 'Embedding map',
@@ -270,15 +348,15 @@ export default {
   models: { model: EMBED },
   wide: true,
   errorField: 'texts',
-  params: { inputs: 'texts' },
+  params: { inputs: 'texts', vectors: 'texts' },
   summary: 'Texts as points: what is similar in meaning is close together.',
-  placeholder: 'Enter at least three texts.',
+  placeholder: 'Enter at least four texts.',
   resultTitle: 'Map',
-  state: { texts, method: 'pca', perplexity: 5, selected: -1, picked: [] },
+  state: { texts, method: 'pca', perplexity: 5, neighbors: 15, selected: -1, picked: [] },
   build(ctx) {
     ctx.textField('texts', 'Texts, one per line', {
       rows: 6,
-      hint: 'A label and a tab before a text give it a color. At most 500 texts.',
+      hint: 'A label and a tab before a text give it a color. At most 10,000 texts.',
     });
     const row = ctx.row('wrap');
     ctx.modelField('model', EMBED, { into: row });
@@ -292,51 +370,25 @@ export default {
           [
             ['pca', 'PCA'],
             ['tsne', 't-SNE'],
+            ['umap', 'UMAP'],
           ],
           ctx.state.method,
-          (v) => ctx.set('method', v, 'render'),
+          (v) => ctx.set('method', v, 'now'),
         ),
       ),
     );
-    ctx.rangeField('perplexity', 'Perplexity (t-SNE)', {
-      min: 2,
-      max: 50,
-      step: 1,
-      how: 'render',
-      into: row,
-    });
+    ctx.rangeField('perplexity', 'Perplexity (t-SNE)', { min: 2, max: 50, step: 1, into: row });
+    ctx.rangeField('neighbors', 'Neighbors (UMAP)', { min: 2, max: 100, step: 1, into: row });
   },
   async fetch(ctx) {
     const items = parse(ctx.state.texts);
-    if (items.length < 3) throw new FieldError('texts', 'Enter at least three texts, one per line.');
-    if (items.length > 500)
-      throw new FieldError('texts', `At most 500 texts can be shown; these are ${items.length}.`);
-    const inputs = items.map((item) => item.text);
-    const vectors = await ctx.post(
-      '/embed',
-      { model: ctx.state.model, inputs, normalize: true },
-      {
-        cli: cli(
-          'embed',
-          ctx.state.model,
-          [
-            ['--normalize', true],
-            ['--json', true],
-          ],
-          inputs,
-        ),
-      },
-    );
-    return { items, vectors, similar: cosines(vectors), pca: pca(vectors) };
+    if (items.length < 4) throw new FieldError('texts', 'Enter at least four texts, one per line.');
+    if (items.length > MOST)
+      throw new FieldError('texts', `At most ${count(MOST)} texts can be shown; these are ${count(items.length)}.`);
+    const vectors = await vectorsOf(ctx, items.map((item) => item.text));
+    return { items, ...(await layout(ctx, vectors)) };
   },
   render(ctx, data) {
-    if (ctx.state.method === 'tsne') {
-      const key = `tsne${ctx.state.perplexity}`;
-      data[key] = data[key] || tsne(data.vectors, ctx.state.perplexity, data.pca.points);
-      data.points = data[key];
-    } else {
-      data.points = data.pca.points;
-    }
     const box = h('div', { class: 'map-box' });
     const list = h('div', { class: 'map-list' });
     draw(ctx, data, box, list);
@@ -344,19 +396,12 @@ export default {
       const point = event.target.closest('[data-index]');
       if (point) select(ctx, Number(point.dataset.index));
     });
-    const [a, b] = data.pca.explained;
     return [
       h('div', { class: 'map-grid' }, box, list),
       h(
         'div',
         { class: 'buttons spread' },
-        h(
-          'span',
-          { class: 'note' },
-          ctx.state.method === 'pca'
-            ? `The components explain ${percent(a + b)} of the variance. Draw around points to select them.`
-            : 't-SNE keeps neighbors; distances between groups mean little.',
-        ),
+        h('span', { class: 'note' }, note(data)),
         h(
           'button',
           {

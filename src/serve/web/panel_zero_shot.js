@@ -9,9 +9,10 @@ import { FieldError } from './context.js';
 export default {
   id: 'zero-shot',
   title: 'Zero-shot',
-  group: 'Understand',
+  group: 'Try it',
   tasks: ['zero-shot-classification'],
   bundled: 'sesame-nli',
+  compare: true,
   models: { model: ['zero-shot-classification'] },
   summary: 'Classify with any labels: a model of inference judges “This example is LABEL.”',
   placeholder: 'Enter a text and at least one label.',

@@ -1,12 +1,13 @@
 // The panels, in the order of the list at the left. A new panel is a module and a line here.
 
-import models from './panel_models.js';
-import server from './panel_server.js';
-import fillMask from './panel_fill_mask.js';
 import classify from './panel_classify.js';
+import fillMask from './panel_fill_mask.js';
 import zeroShot from './panel_zero_shot.js';
 import entities from './panel_entities.js';
 import answer from './panel_answer.js';
+import batch from './panel_batch.js';
+import models from './panel_models.js';
+import server from './panel_server.js';
 import search from './panel_search.js';
 import similarity from './panel_similarity.js';
 import map from './panel_map.js';
@@ -19,13 +20,14 @@ import explain from './panel_explain.js';
 import lens from './panel_lens.js';
 
 export const panels = [
-  models,
-  server,
-  fillMask,
   classify,
+  fillMask,
   zeroShot,
   entities,
   answer,
+  batch,
+  models,
+  server,
   search,
   similarity,
   map,
