@@ -1,6 +1,7 @@
 /* Requests of clients for other servers: names of their models, bodies without a type, ranking without a
  * cross-encoder, and the shape of errors outside of the routes. */
 #define _GNU_SOURCE
+#include "serve/tiktoken.h"
 #include "serve_fixture.h"
 
 static const char *models[4], *aliases[] = { "text-embedding-3-small=encoder", "gpt/3.5=sesame-gpt" };
@@ -106,6 +107,49 @@ static void test_types(serving *s)
     post_with(s, headers, "/embed", body, 415); /* a form of another site */
 }
 
+/* ---- token ids ---- */
+
+/* Ids of a small vocabulary: "pl", "ums", " ", and two bytes of which only the first begins a character. */
+static void test_tiktoken(void)
+{
+    static const struct {
+        const char *text, *part;
+    } wrong[] = { { "", "1 to" },           { "cGw=\n", "line 1" },
+                  { "cGw= 1\n", "line 1" }, { "cGw= 0\ncGw= 0\n", "line 2" },
+                  { "c?w= 0\n", "line 1" }, { " 0\n", "line 1" },
+                  { "cGw= 0x\n", "line 1" } };
+    for (size_t i = 0; i < SES_LEN(wrong); i++) {
+        ses_err e = { 0 };
+        ses_tiktoken *t = ses_tiktoken_parse(wrong[i].text, strlen(wrong[i].text), &e);
+        CHECK_MSG(!t && strstr(e.msg, wrong[i].part), "%s: %s", wrong[i].text, e.msg);
+        ses_tiktoken_free(t);
+    }
+    serving s;
+    char own[4096];
+    ses_server_options o = options();
+    write_string(tmp_path("small.tiktoken"), "cGw= 0\ndW1z 1\r\nIA== 2\nw6nD 3\nqQ== 4");
+    o.tiktoken = tmp_path("small.tiktoken");
+    serving_start(&s, &o);
+    post(&s, "/v1/embeddings", "{\"input\":[\"plums plums\",\"plums\"]}", 200);
+    snprintf(own, sizeof own, "%.*s", (int)s.a.body.n, s.a.body.p);
+    post(&s, "/v1/embeddings", "{\"input\":[[0,1,2,0,1],[0,1]]}", 200);
+    CHECK(body_is(&s, own));
+    post(&s, "/v1/embeddings", "{\"input\":[0,1,3,4]}", 200);
+    check_text(&s, post(&s, "/v1/embeddings", "{\"input\":[0,5]}", 400), "error/message", "element 1");
+    check_text(&s, post(&s, "/v1/embeddings", "{\"input\":[0,-1]}", 400), "error/message", "element 1");
+    serving_stop(&s);
+    ses_err e = { 0 };
+    ses_json_doc *doc =
+        ses_json_parse("[3,3,4]", 7, NULL); /* an e with an accent, half a one, and a whole one */
+    ses_tiktoken *t = ses_tiktoken_open(o.tiktoken, &e);
+    ses_buf b = { 0 };
+    CHECK(t && ses_tiktoken_decode(t, ses_json_root(doc), &b, &e));
+    CHECK(b.len == 9 && !memcmp(b.data, "\xc3\xa9\xef\xbf\xbd\xc3\xa9\xc3\xa9", 9));
+    ses_buf_free(&b);
+    ses_tiktoken_free(t);
+    ses_json_free(doc);
+}
+
 /* ---- ranking ---- */
 
 static void test_cosines(serving *s)
@@ -172,6 +216,7 @@ int main(void)
     serving_stop(&s);
     test_wrong_aliases();
     test_any_model();
+    test_tiktoken();
     remove_models();
     return check_report();
 }

@@ -32,6 +32,7 @@ struct ses_server {
     bool handed_over; /* an idle worker got another one of this round; it computes the prepared ones, too */
     uint64_t inline_from_ns; /* before this time no request is computed in the I/O thread; for GPUs */
     ses_http_server *http;
+    ses_tiktoken *tiktoken; /* NULL: none */
     ses_api_keys *keys;     /* NULL: none are needed */
     ses_model_list *models; /* options.models and models_file */
     ses_access_log *log;
@@ -47,6 +48,7 @@ ses_metrics *ses_server_metrics(ses_server *s) { return s->metrics; }
 ses_reloader *ses_server_reloader(ses_server *s) { return s->reloader; }
 uint64_t ses_server_dropped_log_lines(ses_server *s) { return ses_access_log_dropped(s->log); }
 const ses_http_server *ses_server_http(const ses_server *s) { return s->http; }
+const ses_tiktoken *ses_server_tiktoken(const ses_server *s) { return s->tiktoken; }
 int ses_server_retry_after(ses_server *s) { return ses_scheduler_retry_after(s->scheduler); }
 double ses_server_uptime(const ses_server *s) { return ses_seconds() - s->started; }
 bool ses_server_is_draining(const ses_server *s) { return atomic_load(&s->draining); }
@@ -322,6 +324,7 @@ static bool open_parts(ses_server *s, ses_err *e)
     for (size_t i = 0; i < o->n_aliases; i++)
         if (!ses_registry_alias(s->registry, o->aliases[i], e)) return false;
     if (!(s->reloader = ses_reloader_new(s, s->models, s->registry, o->log, e))) return false;
+    if (o->tiktoken && !(s->tiktoken = ses_tiktoken_open(o->tiktoken, e))) return false;
     if (o->api_key_file && !(s->keys = ses_api_keys_open(o->api_key_file, e))) return false;
     s->metrics = ses_metrics_new(e);
     s->log = ses_access_log_new(o->log, o->log_format, e);
@@ -382,6 +385,7 @@ void ses_server_free(ses_server *s)
     ses_scheduler_free(s->scheduler);
     ses_registry_free(s->registry);
     ses_model_list_free(s->models);
+    ses_tiktoken_free(s->tiktoken);
     ses_api_keys_free(s->keys);
     ses_access_log_free(s->log);
     ses_metrics_free(s->metrics);

@@ -35,6 +35,7 @@ typedef struct ses_server_options {
     int64_t queue_tokens;    /* tokens admitted at a time; 0: 1 Mi */
     int64_t max_new_tokens;  /* upper bound for generation; 0: 1024 */
     double deadline_seconds; /* default deadline of a request; 0: 300 */
+    const char *tiktoken;    /* a .tiktoken file: token ids in requests are of its vocabulary. NULL: none */
     bool token_ids;          /* accept token ids as input of /v1/embeddings */
     bool admin;              /* serve /admin routes */
     ses_log_format log_format;

@@ -23,7 +23,7 @@ enum { STOP_SECONDS = 2 }; /* from the second SIGTERM to the end of the process 
 typedef struct args {
     ses_compute_args compute;
     ses_opt_list models, aliases, allowed_hosts;
-    const char *host, *unix_socket, *models_file, *api_key_file;
+    const char *host, *unix_socket, *models_file, *api_key_file, *tiktoken;
     int64_t port, workers, batch_tokens, max_inputs, queue_inputs, queue_tokens, max_new_tokens;
     int64_t max_body, max_connections;
     double deadline, drain, head_seconds, body_seconds, idle_seconds;
@@ -56,6 +56,8 @@ static const ses_opt opt[] = {
     SES_OPT_FLAG(args, admin, "admin", "serve /admin/models/NAME/reload and /unload", .group = "access"),
     SES_OPT_FLAG(args, token_ids, "token-ids", "accept token ids as input of /v1/embeddings",
                  .group = "access"),
+    SES_OPT_TEXT(args, tiktoken, "tiktoken", "FILE",
+                 "token ids in /v1/embeddings are of this vocabulary (cl100k_base.tiktoken for LangChain)"),
     SES_OPT_INT(args, batch_tokens, "batch-tokens", NULL, 0, 1 << 24,
                 "maximum tokens per batch; default: 2048, on a GPU 16384", .value = "N"),
     SES_OPT_INT(args, workers, "workers", NULL, 0, 64,
@@ -186,6 +188,7 @@ static bool server_options(const args *a, ses_device *dev, ses_server_options *o
         .max_new_tokens = a->max_new_tokens,
         .deadline_seconds = a->deadline,
         .drain_seconds = a->drain,
+        .tiktoken = a->tiktoken,
         .token_ids = a->token_ids,
         .admin = a->admin,
         .log_format = (ses_log_format)a->log_format,

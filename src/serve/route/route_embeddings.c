@@ -39,7 +39,8 @@ static bool is_ids(const ses_json *v)
 static bool reject_ids(ses_job *j, const char *why)
 {
     return ses_api_fail(&j->error, SES_API_VALIDATION, "input",
-                        "%s: send texts (LangChain: OpenAIEmbeddings(check_embedding_ctx_length=False))",
+                        "%s: send texts (LangChain: OpenAIEmbeddings(check_embedding_ctx_length=False)), or "
+                        "start the server with --tiktoken FILE",
                         why);
 }
 
@@ -70,11 +71,24 @@ static bool decode_ids(ses_worker *w, ses_job *j, const ses_json *v, ses_string 
     return same || reject_ids(j, "the token ids come from another tokenizer than the model's");
 }
 
+/* The text of ids of the vocabulary that the server was given. */
+static bool decode_tiktoken(ses_job *j, const ses_tiktoken *t, const ses_json *v, ses_string *out)
+{
+    ses_err e = { 0 };
+    ses_buf b = { 0 };
+    bool ok =
+        ses_tiktoken_decode(t, v, &b, &e) || ses_api_fail_with(&j->error, SES_API_VALIDATION, "input", &e);
+    if (ok) *out = ses_job_copy(j, b.data ? b.data : "", b.len);
+    ses_buf_free(&b);
+    return ok && out->p;
+}
+
 static bool read_ids(ses_worker *w, ses_job *j, const ses_json *input, const char *model, ses_string **text,
                      size_t *n)
 {
     bool one = is_ids(input);
-    if (!ses_server_get_options(w->server)->token_ids)
+    const ses_tiktoken *tiktoken = ses_server_tiktoken(w->server);
+    if (!tiktoken && !ses_server_get_options(w->server)->token_ids)
         return reject_ids(j, "this server does not accept token ids");
     *n = one ? 1 : ses_json_len(input);
     if (!ses_job_check_count(w, j, *n) || !ses_job_open(w, j, model, ses_task_find("embed"), NULL))
@@ -83,7 +97,8 @@ static bool read_ids(ses_worker *w, ses_job *j, const ses_json *input, const cha
     for (size_t i = 0; *text && i < *n; i++) {
         const ses_json *v = one ? input : ses_json_at(input, i);
         if (!is_ids(v)) return ses_body_wrong_type(j, "input", v, "a list of token ids");
-        if (!decode_ids(w, j, v, &(*text)[i])) return false;
+        if (tiktoken ? !decode_tiktoken(j, tiktoken, v, &(*text)[i]) : !decode_ids(w, j, v, &(*text)[i]))
+            return false;
     }
     return *text != NULL;
 }

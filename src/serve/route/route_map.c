@@ -50,12 +50,10 @@ static bool read_rows(ses_job *j, const ses_json *list, request *r)
 }
 
 /* Rows of little-endian f32 as base64. */
-static bool read_bytes(ses_job *j, ses_string text, request *r)
+static bool read_bytes(ses_job *j, ses_string text, int64_t width, request *r)
 {
     ses_err e = { 0 };
-    int64_t width = 0;
     size_t bytes = 0;
-    if (!ses_body_int(j, j->body, "width", 1, MAX_WIDTH, &width)) return false;
     if (!width) return ses_body_missing(j, "width");
     float *f = ses_job_alloc(j, ses_base64_max_decoded_size(text.n) / sizeof *f + 1, sizeof *f);
     if (!f) return false;
@@ -81,7 +79,7 @@ static bool read_request(ses_job *j, request *r)
     const ses_json *v = ses_body_get(j->body, "vectors");
     ses_string text = ses_body_text(v);
     int method = SES_MAP_PCA;
-    int64_t seed = 42;
+    int64_t seed = 42, width = 0;
     r->nearest = 5;
     if (!v) return ses_body_missing(j, "vectors");
     if (!text.p && ses_json_type_of(v) != SES_JSON_ARRAY)
@@ -91,10 +89,11 @@ static bool read_request(ses_job *j, request *r)
         !ses_body_int(j, j->body, "neighbors", 2, 1000, &r->map.neighbours) ||
         !ses_body_real(j, j->body, "min_dist", 0.001, 0.99, &r->map.min_dist) ||
         !ses_body_int(j, j->body, "nearest", 0, 50, &r->nearest) ||
+        !ses_body_int(j, j->body, "width", 1, MAX_WIDTH, &width) ||
         !ses_body_int(j, j->body, "seed", 0, INT64_MAX, &seed))
         return false;
     r->map.method = (ses_map_method)method, r->map.seed = (uint64_t)seed;
-    if (!(text.p ? read_bytes(j, text, r) : read_rows(j, v, r))) return false;
+    if (!(text.p ? read_bytes(j, text, width, r) : read_rows(j, v, r))) return false;
     r->map.perplexity = fmin(r->map.perplexity, (double)(r->n - 1) / 3); /* the response has the one used */
     if (r->nearest >= (int64_t)r->n) r->nearest = (int64_t)r->n - 1;
     return true;
@@ -204,15 +203,17 @@ const ses_route ses_route_map = {
     .handle = handle,
     .tag = "Sesame",
     .summary = "Points in the plane for vectors, by PCA, t-SNE or UMAP, and the nearest vectors of each",
-    .request = "{\"type\":\"object\",\"required\":[\"vectors\"],\"properties\":{\"vectors\":{\"$ref\":"
-               "\"#/components/schemas/Rows\"},\"width\":{\"type\":\"integer\",\"description\":\"numbers in "
-               "a row, if "
-               "the rows are f32 as base64\"},"
-               "\"method\":{\"enum\":[\"pca\",\"tsne\",\"umap\"]},"
-               "\"perplexity\":{\"type\":\"number\",\"minimum\":1,\"maximum\":1000},"
-               "\"neighbors\":{\"type\":\"integer\",\"minimum\":2,\"maximum\":1000},"
-               "\"min_dist\":{\"type\":\"number\",\"minimum\":0.001,\"maximum\":0.99},"
-               "\"nearest\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":50},"
-               "\"seed\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":9223372036854775807}}}",
+    .request =
+        "{\"type\":\"object\",\"required\":[\"vectors\"],\"properties\":{\"vectors\":{\"$ref\":"
+        "\"#/components/schemas/"
+        "Rows\"},\"width\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":8192,\"description\":\"numbers in "
+        "a row, if "
+        "the rows are f32 as base64\"},"
+        "\"method\":{\"enum\":[\"pca\",\"tsne\",\"umap\"]},"
+        "\"perplexity\":{\"type\":\"number\",\"minimum\":1,\"maximum\":1000},"
+        "\"neighbors\":{\"type\":\"integer\",\"minimum\":2,\"maximum\":1000},"
+        "\"min_dist\":{\"type\":\"number\",\"minimum\":0.001,\"maximum\":0.99},"
+        "\"nearest\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":50},"
+        "\"seed\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":9223372036854775807}}}",
     .response = "{\"type\":\"object\",\"required\":[\"method\",\"points\",\"nearest\"]}",
 };
