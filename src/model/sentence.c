@@ -241,17 +241,9 @@ void ses_sentence_free(ses_sentence *s)
 
 /* ---- pooling ---- */
 
-/* The pooled tokens: all, or the ones after the prompt, possibly none. */
-typedef struct pooled_tokens {
-    const ses_batch *b;
-    int32_t *skipped;       /* [seqs]: leading tokens that are not pooled */
-    const int32_t *host_cu; /* offsets of the pooled tokens */
-    ses_tensor *x, *cu;
-} pooled_tokens;
-
-static bool pooled_tokens_of(pooled_tokens *f, ses_tape *t, const ses_batch *b, const int32_t *prompt)
+static bool pooled_tokens_of(ses_pooled_tokens *f, ses_tape *t, const ses_batch *b, const int32_t *prompt)
 {
-    *f = (pooled_tokens){ .b = b, .host_cu = b->cu_seqlens };
+    *f = (ses_pooled_tokens){ .b = b, .host_cu = b->cu_seqlens };
     f->skipped = ses_tape_host_alloc(t, (size_t)b->seqs, sizeof *f->skipped);
     int32_t *cu = ses_tape_host_alloc(t, (size_t)b->seqs + 1, sizeof *cu);
     if (!f->skipped || !cu) return false;
@@ -265,11 +257,11 @@ static bool pooled_tokens_of(pooled_tokens *f, ses_tape *t, const ses_batch *b, 
 }
 
 /* x: rows of all tokens. */
-static bool pooled_fill(pooled_tokens *f, ses_tape *t, ses_tensor *x)
+static bool pooled_fill(ses_pooled_tokens *f, ses_tape *t, ses_tensor *x)
 {
     const ses_batch *b = f->b;
     int64_t n = 0;
-    f->x = x;
+    f->x = f->all = x;
     f->cu = ses_tape_ints(t, f->host_cu, b->seqs + 1);
     if (f->host_cu == b->cu_seqlens) return true;
     int32_t *row = ses_tape_host_alloc(t, (size_t)b->tokens, sizeof *row);
@@ -281,81 +273,35 @@ static bool pooled_fill(pooled_tokens *f, ses_tape *t, ses_tensor *x)
     return true;
 }
 
-/* The first or last token of each sequence. If no token remains: the first one anyway, or
- * SES_IGNORE_INDEX. */
-static int32_t *single_token(const pooled_tokens *f, ses_tape *t, ses_sentence_pool mode)
+static ses_tensor *pool_one(const ses_pooled_tokens *f, ses_tape *t, ses_sentence_pool mode)
 {
-    const ses_batch *b = f->b;
-    int32_t *row = ses_tape_host_alloc(t, (size_t)b->seqs, sizeof *row);
-    for (int64_t s = 0; row && s < b->seqs; s++) {
-        int32_t begin = b->cu_seqlens[s], end = b->cu_seqlens[s + 1], first = begin + f->skipped[s];
-        row[s] = mode == SES_SENTENCE_POOL_LAST ? (first == end ? SES_IGNORE_INDEX : end - 1)
-                 : first == end                 ? begin
-                                                : first;
-    }
-    return row;
-}
-
-/* Weighted mean; token i of the sequence (from 1, including the prompt) has weight i. */
-static ses_tensor *weighted(const pooled_tokens *f, ses_tape *t)
-{
-    ses_real *w = ses_tape_host_alloc(t, (size_t)ses_rows(f->x), sizeof *w);
-    for (int64_t s = 0; w && s < f->b->seqs; s++) {
-        int32_t begin = f->host_cu[s], n = f->host_cu[s + 1] - begin;
-        double first = f->skipped[s] + 1, sum = n * (first + (n - 1) / 2.0);
-        for (int32_t i = 0; i < n; i++) w[begin + i] = (ses_real)((first + i) * n / sum);
-    }
-    if (!w) return NULL;
-    ses_tensor *weight = ses_tape_input(t, w, SES_DIM(ses_rows(f->x)));
-    return ses_pool_rows(t, ses_scale_rows(t, f->x, weight), f->cu, SES_POOL_MEAN);
-}
-
-/* Sum divided by the square root of the length. */
-static ses_tensor *sum_by_sqrt_len(const pooled_tokens *f, ses_tape *t)
-{
-    int64_t seqs = f->b->seqs;
-    ses_real *w = ses_tape_host_alloc(t, (size_t)seqs, sizeof *w);
-    if (!w) return NULL;
-    for (int64_t s = 0; s < seqs; s++) w[s] = (ses_real)sqrt((double)(f->host_cu[s + 1] - f->host_cu[s]));
-    return ses_scale_rows(t, ses_pool_rows(t, f->x, f->cu, SES_POOL_MEAN),
-                          ses_tape_input(t, w, SES_DIM(seqs)));
-}
-
-/* x: the model's output for all tokens. */
-static ses_tensor *pool_one(const pooled_tokens *f, ses_tape *t, ses_tensor *x, ses_sentence_pool mode)
-{
-    switch (mode) {
-    case SES_SENTENCE_POOL_MAX: return ses_pool_rows(t, f->x, f->cu, SES_POOL_MAX);
-    case SES_SENTENCE_POOL_MEAN: return ses_pool_rows(t, f->x, f->cu, SES_POOL_MEAN);
-    case SES_SENTENCE_POOL_SQRT: return sum_by_sqrt_len(f, t);
-    case SES_SENTENCE_POOL_WEIGHTED: return weighted(f, t);
-    case SES_SENTENCE_POOL_FIRST:
-    case SES_SENTENCE_POOL_LAST:
-    case SES_SENTENCE_POOL_COUNT: break;
-    }
-    const int32_t *row = single_token(f, t, mode);
-    return row ? ses_gather(t, x, ses_tape_ints(t, row, f->b->seqs)) : NULL;
+    static ses_tensor *(*const run[])(const ses_pooled_tokens *, ses_tape *) = {
+#define SES_SENTENCE_POOL(id, function, name, legacy_key) ses_sentence_pool_##function,
+#include "sentence_pools.def"
+#undef SES_SENTENCE_POOL
+    };
+    return run[mode](f, t);
 }
 
 /* All pooling modes, concatenated. */
-static ses_tensor *pool(const ses_module *m, ses_tape *t, pooled_tokens *f, ses_tensor *x)
+static ses_tensor *pool(const ses_module *m, ses_tape *t, ses_pooled_tokens *f, ses_tensor *x)
 {
     if (!x || !pooled_fill(f, t, x)) return NULL;
-    ses_tensor *y = pool_one(f, t, x, m->pool[0]);
+    ses_tensor *y = pool_one(f, t, m->pool[0]);
     for (int i = 1; y && i < m->pools; i++) {
-        ses_tensor *const pair[] = { y, pool_one(f, t, x, m->pool[i]) };
+        ses_tensor *const pair[] = { y, pool_one(f, t, m->pool[i]) };
         y = ses_concat(t, 2, pair);
     }
     return y;
 }
 
 /* The rows to request from the model if one token per sequence is pooled; NULL: all are needed. */
-static const int32_t *requested_rows(const ses_sentence *s, ses_tape *t, const pooled_tokens *f)
+static const int32_t *requested_rows(const ses_sentence *s, ses_tape *t, const ses_pooled_tokens *f)
 {
     const ses_module *m = &s->modules.item[1];
     bool one =
         m->pools == 1 && (m->pool[0] == SES_SENTENCE_POOL_FIRST || m->pool[0] == SES_SENTENCE_POOL_LAST);
-    const int32_t *row = one && !s->needs_hidden_states ? single_token(f, t, m->pool[0]) : NULL;
+    const int32_t *row = one && !s->needs_hidden_states ? ses_sentence_single_token(f, t, m->pool[0]) : NULL;
     for (int64_t i = 0; row && i < f->b->seqs; i++)
         if (row[i] == SES_IGNORE_INDEX) return NULL;
     return row;
@@ -367,7 +313,7 @@ ses_tensor *ses_sentence_embed(const ses_sentence *s, ses_tape *t, const ses_bat
     const ses_module *m = &s->modules.item[1];
     ses_outputs out;
     ses_tensor *x = NULL;
-    pooled_tokens f;
+    ses_pooled_tokens f;
     if (!pooled_tokens_of(&f, t, b, m->skip_prompt ? prompt : NULL)) {
         ses_tape_ok(t, e); /* sets the error */
         return NULL;

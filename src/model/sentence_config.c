@@ -72,12 +72,9 @@ bool ses_act_from_path(const char *path, ses_act *out, ses_err *e)
 static const struct {
     const char *name, *legacy_key; /* current name; boolean key in older folders */
 } pools[SES_SENTENCE_POOL_COUNT] = {
-    [SES_SENTENCE_POOL_FIRST] = { "cls", "pooling_mode_cls_token" },
-    [SES_SENTENCE_POOL_MAX] = { "max", "pooling_mode_max_tokens" },
-    [SES_SENTENCE_POOL_MEAN] = { "mean", "pooling_mode_mean_tokens" },
-    [SES_SENTENCE_POOL_SQRT] = { "mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens" },
-    [SES_SENTENCE_POOL_WEIGHTED] = { "weightedmean", "pooling_mode_weightedmean_tokens" },
-    [SES_SENTENCE_POOL_LAST] = { "lasttoken", "pooling_mode_lasttoken" },
+#define SES_SENTENCE_POOL(id, function, name_, legacy_key_) { name_, legacy_key_ },
+#include "sentence_pools.def"
+#undef SES_SENTENCE_POOL
 };
 
 const char *ses_sentence_pool_name(ses_sentence_pool p) { return pools[p].name; }

@@ -10,16 +10,30 @@
 
 enum { SES_MAX_MODULES = 32, SES_MAX_POOLS = 16 };
 
-/* Pooling modes, in the order in which the boolean keys of older folders are concatenated. */
 typedef enum {
-    SES_SENTENCE_POOL_FIRST,    /* cls */
-    SES_SENTENCE_POOL_MAX,      /* max */
-    SES_SENTENCE_POOL_MEAN,     /* mean */
-    SES_SENTENCE_POOL_SQRT,     /* mean_sqrt_len_tokens: sum divided by sqrt(length) */
-    SES_SENTENCE_POOL_WEIGHTED, /* weightedmean: token i (from 1) has weight i */
-    SES_SENTENCE_POOL_LAST,     /* lasttoken */
+#define SES_SENTENCE_POOL(id, function, name, legacy_key) SES_SENTENCE_POOL_##id,
+#include "sentence_pools.def"
+#undef SES_SENTENCE_POOL
     SES_SENTENCE_POOL_COUNT
 } ses_sentence_pool;
+
+/* The pooled tokens: all, or the ones after the prompt, possibly none. */
+typedef struct ses_pooled_tokens {
+    const ses_batch *b;
+    int32_t *skipped;       /* [seqs]: leading tokens that are not pooled */
+    const int32_t *host_cu; /* offsets of the pooled tokens */
+    ses_tensor *x, *cu;     /* rows of the pooled tokens, their offsets */
+    ses_tensor *all;        /* rows of all tokens */
+} ses_pooled_tokens;
+
+/* sentence_pools.c, or a file of a mode: one row per sequence. */
+#define SES_SENTENCE_POOL(id, function, name, legacy_key) \
+    ses_tensor *ses_sentence_pool_##function(const ses_pooled_tokens *f, ses_tape *t);
+#include "sentence_pools.def"
+#undef SES_SENTENCE_POOL
+/* The first or last token of each sequence, as a row of `all`. If no token remains: the first one anyway, or
+ * SES_IGNORE_INDEX. */
+int32_t *ses_sentence_single_token(const ses_pooled_tokens *f, ses_tape *t, ses_sentence_pool mode);
 
 typedef struct ses_module ses_module;
 

@@ -3,12 +3,14 @@
 
 #include "base/alloc.h"
 
+static const char pooling_help[] = "pooling of token vectors: "
+#define SES_SENTENCE_POOL(id, function, name, legacy_key) name ", "
+#include "model/sentence_pools.def"
+#undef SES_SENTENCE_POOL
+                                   "or several to concatenate, cls,max; default: the folder's, else mean";
+
 static const ses_opt opt[] = {
-    SES_OPT_TEXT(
-        ses_sentence_args, pooling, "pooling", "POOLING",
-        "pooling of token vectors: cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, or "
-        "several "
-        "to concatenate, cls,max; default: the folder's, else mean"),
+    SES_OPT_TEXT(ses_sentence_args, pooling, "pooling", "POOLING", pooling_help),
     SES_OPT_INT(ses_sentence_args, layer, "layer", "0", -1024, 1024,
                 "layer to pool: 1 is the first, -1 the last, -2 the one before it; 0: the last"),
     SES_OPT_FLAG(ses_sentence_args, normalize, "normalize",
