@@ -145,6 +145,14 @@ notes "'sesame pull bert-base-uncased' downloads one of this name"
 runs 3 info org/name
 notes "'sesame pull org/name' downloads it"
 
+# errors name a model as it was typed
+mkdir -p "$tmp/here/models"
+ln -s "$PWD/models/sesame-small" "$tmp/here/models/mine"
+runs 3 search -m "$tmp/here/models/mine" cat "$tmp/texts.txt"
+notes "not $tmp/here/models/mine (384)"
+runs 3 search -m sesame-small cat "$tmp/texts.txt"
+notes 'not sesame-small (384)'
+
 # progress without a terminal: lines of jobs that take longer than some seconds
 awk 'BEGIN { for (i = 0; i < 40000; i++) printf "line %d of a file about ships, rivers and the number %d\n", i, i * 7919 % 10007 }' \
     >"$tmp/many.txt"

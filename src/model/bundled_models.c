@@ -10,9 +10,11 @@
 #include "base/suggest.h"
 #include "folder/model_folder.h"
 #include "hub/hub_cache.h"
+#include "hub/hub_name.h"
 #include "tensor/configured.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -159,6 +161,21 @@ char *ses_bundled_find(const char *name, const char *search_path, ses_err *e)
     if (!dir && !bad.code) fail_not_found(&d, name, e);
     ses_bundled_dirs_free(&d);
     return dir;
+}
+
+void ses_model_spelling(const char *dir, char *out, size_t size)
+{
+    ses_hub_name name;
+    ses_bundled_dirs d;
+    size_t skip = 0;
+    if (ses_bundled_find_dirs(&d, NULL, NULL)) {
+        for (size_t i = 0; i < d.n && !skip; i++) {
+            size_t n = strlen(d.dir[i]);
+            if (!strncmp(dir, d.dir[i], n) && dir[n] == '/' && !strchr(dir + n + 1, '/')) skip = n + 1;
+        }
+        ses_bundled_dirs_free(&d);
+    }
+    snprintf(out, size, "%s", ses_hub_name_of_snapshot(dir, &name) ? name.id : dir + skip);
 }
 
 char *ses_model_resolve(const char *name, const char *search_path, ses_err *e)

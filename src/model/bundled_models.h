@@ -27,4 +27,8 @@ const char *ses_bundled_task(const char *name, int i);
  * folder; free it with free(). */
 char *ses_bundled_find(const char *name, const char *search_path, ses_err *e);
 
+/* How a user names a resolved folder: ORG/NAME of the hub, the name of a model in the search path, else the
+ * path. Cut to the size of out. */
+void ses_model_spelling(const char *dir, char *out, size_t size);
+
 #endif

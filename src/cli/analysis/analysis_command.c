@@ -9,6 +9,7 @@
 #include "cli/standard_output.h"
 #include "hub/hub_name.h"
 #include "io/text_reader.h"
+#include "model/bundled_models.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -199,14 +200,18 @@ static bool draw(const analysis_run *r, ses_err *e)
 static void put_command_line(const analysis_run *r, ses_buf *out)
 {
     const ses_command *cmd = r->c->command;
+    char model[4096];
     ses_buf_appendf(out, "sesame %s", cmd->name);
     for (int i = 0; i < r->c->n_operands; i++) {
         ses_buf_put(out, ' ');
         ses_shell_word_put(out, r->c->operands[i], strlen(r->c->operands[i]));
     }
     ses_options_put_command_line(cmd->analysis->opt, cmd->analysis->n_opt, r->c->task_args, out);
-    if (r->call.model_name && !cmd->analysis->has_model_operand)
-        ses_buf_appendf(out, " -m %s", ses_model_label_of(r->call.model_name).s);
+    if (r->call.model_name && !cmd->analysis->has_model_operand) {
+        ses_model_spelling(r->call.model_name, model, sizeof model);
+        ses_buf_puts(out, " -m ");
+        ses_shell_word_put(out, model, strlen(model));
+    }
     if (r->a->layers) ses_buf_appendf(out, " --layers %s", r->a->layers);
     if (r->a->adapter) ses_buf_appendf(out, " --adapter %s", ses_model_label_of(r->a->adapter).s);
     if (r->a->seed != DEFAULT_SEED) ses_buf_appendf(out, " --seed %lld", (long long)r->a->seed);

@@ -13,6 +13,7 @@
 #include "io/records_range.h"
 #include "io/text_decoder.h"
 #include "line_reader.h"
+#include "model/bundled_models.h"
 #include "sesame/sentence.h"
 #include "sesame/unstable/table.h"
 
@@ -289,12 +290,14 @@ static bool check_model(const ses_text_index *t, const ses_text_index_args *a, s
     for (int64_t i = 0; info->dim == t->dim && i < t->dim; i++)
         distance += (probe[i] - t->probe[i]) * (probe[i] - t->probe[i]);
     if (info->dim == t->dim && sqrtf(distance) <= probe_tolerance) return true;
+    char model[512];
+    ses_model_spelling(a->model, model, sizeof model);
     return ses_fail(
         e, SES_EARG,
         "%s: built with another model or prompt (%s, %lld numbers), not %s (%lld); use the same --model, "
         "another -o, or --rebuild",
-        t->path, ses_quoted_of(info->model_name, strlen(info->model_name)).s, (long long)info->dim,
-        ses_model_label_of(a->model).s, (long long)t->dim);
+        t->path, ses_quoted_of(info->model_name, strlen(info->model_name)).s, (long long)info->dim, model,
+        (long long)t->dim);
 }
 
 /* --rebuild replaces an index, whatever its state, but no other file. */
