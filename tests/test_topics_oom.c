@@ -26,7 +26,7 @@ static bool train(void *ctx, ses_err *e)
     bool stopped;
     double y[6], perplexity;
     bool ok = ses_topic_train(&m, &s, texts, 3, NULL, 1, NULL, NULL, &stopped, e) &&
-              ses_topic_infer(&m, texts, 3, y, &perplexity, e);
+              ses_topic_infer(&m, texts, 3, y, &perplexity, &(size_t){ 0 }, e);
     ses_topic_model_free(&m);
     return ok;
 }

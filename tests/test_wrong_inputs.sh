@@ -308,6 +308,18 @@ sed 1d "$tmp/train.tsv" >"$tmp/headless.tsv"
 ok "probe without a header" exits 0 "$sesame" probe text -m $m "$tmp/headless.tsv" --layers 1 --no-random
 ok "has all rows" out_has '32 training and 4 test examples'
 
+# ---- words that the model does not know ----
+
+awk 'BEGIN { print "sentence\tlabel"; for (i = 0; i < 6; i++) printf "%s\t%s\n", i < 4 ? "qqzz xxyy" i : "film was good", i % 2 ? "pos" : "neg" }' >"$tmp/unknown.tsv"
+ok "a classifier" exits 0 classify "$tmp/train.tsv"
+ok "of unknown words" exits 0 "$sesame" eval "$tmp/nb1" "$tmp/unknown.tsv"
+ok "tells" err_has 'unknown.tsv: 4 of 6 texts have no word of the model: they get the label of an empty text'
+ok "of known words" exits 0 "$sesame" eval "$tmp/nb1" "$tmp/new.tsv"
+ok "no notice" sh -c "! grep 'no word' '$tmp/err'"
+ok "topics" exits 0 topics "$tmp/texts.txt"
+ok "of unknown words" exits 0 "$sesame" topics infer "$tmp/topics" "$tmp/unknown.tsv"
+ok "tell" err_has 'unknown.tsv: 4 of 6 texts have no word of the model: their topics are meaningless'
+
 # ---- files of another model, or of the training ----
 
 "$sesame" train-tokenizer --type wordpiece --vocab-size 60 -q -o "$tmp/other.json" "$tmp/texts.txt"

@@ -160,12 +160,31 @@ void ses_finetune_report_rows(ses_finetune *f)
     if (f->eval_rows) ses_data_notices(f->eval_rows, f->eval_name, put_notice, &sink, NULL);
 }
 
+/* Rows without a word that a classifier of words knows. */
+static void tell_unknown(const ses_finetuner *t, const ses_finetune_set *s, const char *name,
+                         ses_training_fn *on_event, void *ctx)
+{
+    char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
+    size_t n = s->rows ? ses_examples_count(s->rows) : 0, unknown = 0;
+    ses_arena mem = { 0 };
+    ses_string *text = t->classifier && n ? ses_arena_array(&mem, n, sizeof *text, NULL) : NULL;
+    bool ok = text && ses_classifier_texts(s->rows, text, &mem, NULL) &&
+              ses_classifier_count_unknown(t->classifier, text, n, &unknown, NULL);
+    if (ok && unknown)
+        ses_training_notify(
+            on_event, ctx,
+            "%s: %s of %s texts have no word of the model: they get the label of an empty text", name,
+            ses_grouped_text(a, (int64_t)unknown), ses_grouped_text(b, (int64_t)n));
+    ses_arena_free(&mem);
+}
+
 void ses_finetune_report_set(const ses_finetuner *t, const ses_finetune_set *s, const char *name,
                              ses_training_fn *on_event, void *ctx)
 {
     char target[64] = "", a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
     event_sink sink = { on_event, ctx };
     if (s->rows) ses_data_notices(s->rows, name, put_notice, &sink, NULL);
+    tell_unknown(t, s, name, on_event, ctx);
     if (t->task->target == SES_TARGET_TEXT)
         snprintf(target, sizeof target, " (target texts: %" PRId64 ")", t->settings.max_target);
     if (s->n_truncated)

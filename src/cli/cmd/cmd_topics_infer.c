@@ -93,6 +93,7 @@ static bool run(ses_call *c, ses_err *e)
     ses_topic_model m = { 0 };
     ses_string *text = NULL;
     double *y = NULL, perplexity = NAN;
+    size_t unknown = 0;
     if (a->json && a->top)
         return ses_fail(e, SES_EUSAGE, "--top has no effect with --json, which has all weights");
     bool ok = ses_topic_open(&m, c->operands[0], a->threads ? (int)a->threads : ses_cpu_count(), e) &&
@@ -105,9 +106,13 @@ static bool run(ses_call *c, ses_err *e)
     text = ok ? ses_alloc_array(f.n + 1, sizeof *text, e) : NULL;
     y = text ? ses_alloc_array(f.n + 1, (size_t)n * sizeof *y, e) : NULL;
     for (size_t i = 0; y && i < f.n; i++) text[i] = f.text[i].text;
-    ok = y && ses_topic_infer(&m, text, f.n, y, &perplexity, e) &&
+    ok = y && ses_topic_infer(&m, text, f.n, y, &perplexity, &unknown, e) &&
          (a->json ? print_json(&f, y, n, perplexity, e) : print_rows(y, f.n, n, a->top, e));
     if (ok && !c->quiet && !isnan(perplexity)) fprintf(stderr, "perplexity %.4f\n", perplexity);
+    if (ok && !c->quiet && unknown)
+        fprintf(stderr,
+                "sesame: %s: %zu of %zu texts have no word of the model: their topics are meaningless\n",
+                c->operands[1], unknown, f.n);
     ses_free(y), ses_free(text);
     ses_text_file_free(&f);
     ses_topic_model_free(&m);

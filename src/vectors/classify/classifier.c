@@ -272,3 +272,20 @@ bool ses_classifier_run(const ses_classifier *c, const ses_string *text, size_t 
     ses_free(p.err);
     return ok;
 }
+
+bool ses_classifier_count_unknown(const ses_classifier *c, const ses_string *text, size_t n, size_t *unknown,
+                                  ses_err *e)
+{
+    size_t bytes = c->n_labels * sizeof(double);
+    ses_string nothing = { "", 0 };
+    *unknown = 0;
+    if (!c->kind->features) return true;
+    double *x = ses_alloc_array(c->n_labels, 2 * sizeof *x, e);
+    bool ok = x && ses_classifier_run(c, &nothing, 1, NULL, x, e);
+    for (size_t i = 0; ok && i < n; i++) {
+        ok = ses_classifier_run(c, &text[i], 1, NULL, x + c->n_labels, e);
+        *unknown += ok && ses_trim(text[i]).n && !memcmp(x, x + c->n_labels, bytes);
+    }
+    ses_free(x);
+    return ok;
+}

@@ -120,5 +120,8 @@ bool ses_classifier_save(const ses_classifier *c, const char *dir, const char *c
 /* The log probabilities [n, n_labels] of n texts. pool NULL: on the calling thread. */
 bool ses_classifier_run(const ses_classifier *c, const ses_string *text, size_t n, ses_thread_pool *pool,
                         double *out, ses_err *e);
+/* How many of n texts that are not empty are classified as an empty text: none of their words is known. */
+bool ses_classifier_count_unknown(const ses_classifier *c, const ses_string *text, size_t n, size_t *unknown,
+                                  ses_err *e);
 
 #endif

@@ -181,12 +181,14 @@ static void normalize(double *y, int64_t n)
 }
 
 bool ses_topic_infer(const ses_topic_model *m, const ses_string *text, size_t n, double *y,
-                     double *perplexity, ses_err *e)
+                     double *perplexity, size_t *unknown, ses_err *e)
 {
     ses_term_counts b = { 0 };
     int64_t k_n = ses_topic_count(m);
     double bound = 0;
     bool ok = ses_term_counts_make(&b, &m->vocab, text, n, e);
+    *unknown = 0;
+    for (int64_t r = 0; ok && r < b.rows; r++) *unknown += b.start[r] == b.start[r + 1];
     if (ok && m->s.method == SES_TOPICS_LSA) {
         if (!m->s.counts) ses_term_counts_tf_idf(&b, m->vocab.texts, m->vocab.all_texts);
         ses_lsa_project(&m->lsa, &b, y, m->pool);

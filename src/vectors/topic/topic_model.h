@@ -61,9 +61,9 @@ double ses_topic_weight(const ses_topic_model *m, int64_t topic, int64_t word);
 bool ses_topic_top(const ses_topic_model *m, int64_t topic, int64_t n, int32_t *word, ses_err *e);
 
 /* The topics of n texts: y [n, topics]: shares that sum to 1 (LDA) or coordinates (LSA). perplexity: NULL, or
- * receives that of the texts by LDA; NaN for LSA. */
+ * receives that of the texts by LDA; NaN for LSA. *unknown: texts without a word of the model. */
 bool ses_topic_infer(const ses_topic_model *m, const ses_string *text, size_t n, double *y,
-                     double *perplexity, ses_err *e);
+                     double *perplexity, size_t *unknown, ses_err *e);
 
 /* Coherence of topics: pairs of their first `top` words, i before j. Probabilities are shares of the texts
  * that contain the words; epsilon 1e-12.
