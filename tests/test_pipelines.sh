@@ -36,6 +36,12 @@ lines() { if [ "$(wc -l <"$tmp/out")" -eq "$1" ]; then ok; else bad "$(wc -l <"$
 # input: arguments, files, standard input, JSON lines; names and aliases
 run 0 text-classification -m $m/bert-label "The bell rings." "Nobody counts."
 stdout_has 'The bell rings.' 'Nobody counts.' '0.'
+grep -q 'texts/s' "$tmp/err" && bad 'the speed of arguments' || ok
+run 0 text-classification -m $m/bert-label --verbose "The bell rings."
+stderr_has '1 text, ' 'tokens/s'
+if grep -Eq ' in [0-9]+(\.[0-9]+)? (ms|s): ' "$tmp/err"; then ok; else bad 'the time of arguments'; fi
+run 0 text-classification -m $m/bert-label --verbose --quiet "The bell rings."
+[ -s "$tmp/err" ] && bad 'quiet and verbose' || ok
 printf 'The bell rings.\r\nNobody counts.' >"$tmp/texts"
 run 0 text-classification -m $m/bert-label --json -f "$tmp/texts"
 cp "$tmp/out" "$tmp/one"

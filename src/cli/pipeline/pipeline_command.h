@@ -16,7 +16,7 @@ typedef struct ses_pipeline_args {
     int64_t batch_tokens, batch_size, max_seq_len;
     const char *column;
     ses_row_args rows;
-    bool jsonl, keep_going, no_header;
+    bool jsonl, keep_going, no_header, verbose;
     int encoding; /* a ses_text_encoding */
 } ses_pipeline_args;
 

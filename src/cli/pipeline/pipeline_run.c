@@ -452,8 +452,9 @@ static bool run(ses_pipeline_job *j, ses_err *e)
     bool limited = !j->a->max_seq_len || ses_pipeline_set_max_seq_len(j->p, j->a->max_seq_len);
     if (!limited && !c->quiet)
         fputs("sesame: --max-seq-len has no effect: this task does not truncate texts\n", stderr);
+    double start = ses_seconds();
     bool ok = ses_pipeline_job_feed(j, e);
-    if (ok && j->lines && !c->quiet) notify_speed(j, ses_seconds() - j->progress.start);
+    if (ok && (j->lines || j->a->verbose) && !c->quiet) notify_speed(j, ses_seconds() - start);
     return ok;
 }
 
