@@ -240,6 +240,7 @@ static void test_donated_grads(void)
 {
     enum { T = 5, C = 12, N = T * C };
     static const int32_t position[T] = { 0, 3, 1, 40, 7 };
+    static const ses_rotary_options inplace = { .cols = 8, .dim = 4, .inplace = true, .rope.theta = 10 };
     ses_err e = { 0 };
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
     ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, &e);
@@ -251,7 +252,7 @@ static void test_donated_grads(void)
         a->requires_grad = true;
         ses_tensor *h = ses_scale(t, a, 3), *positions = ses_tape_ints(t, position, T),
                    *q = ses_scale(t, h, 1);
-        q = over ? ses_rotary_inplace(t, q, positions, 8, 4, 10) : ses_rotary(t, q, positions, 8, 4, 10);
+        q = over ? ses_rotary_scaled(t, q, positions, &inplace) : ses_rotary(t, q, positions, 8, 4, 10);
         /* one gradient for all three */
         ses_tensor *sum = ses_add(t, ses_add(t, q, h), ses_add(t, h, h));
         sum = ses_add(t, ses_reshape(t, sum, SES_DIM(1, N)), ses_reshape(t, sum, SES_DIM(1, N)));

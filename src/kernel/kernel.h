@@ -42,6 +42,17 @@ typedef struct ses_dropout_spec {
     ses_rng_key key;
 } ses_dropout_spec;
 
+/* Rotary position embedding: heads of `dim` columns in the first `cols` columns. Of each head the first
+ * 2 pairs columns are rotated. */
+enum { SES_ROTARY_MAX_PAIRS = 256 };
+typedef struct ses_rotary_spec {
+    int64_t cols, dim, pairs;
+    bool adjacent;      /* pair d is the columns 2 d and 2 d + 1, else d and d + pairs */
+    const double *rate; /* host, [pairs]: angle of one position */
+    double factor;      /* of cos and sin */
+    double sign;        /* -1: the inverse rotation */
+} ses_rotary_spec;
+
 /* C = act(A B + bias), or C += A B, with A [m, k], B [k, n], C [m, n]:
  *     A(i,p) = a[i * a_row + p * a_col]   B(p,j) = b[p * b_row + j * b_col]   C(i,j) = c[i * ldc + j]
  * packed: B from gemm_pack, or NULL. It saves packing B on the fly. The result has the same bits; if

@@ -67,7 +67,7 @@ static bool read_modern(ses_config *c, const ses_json *config, ses_err *e)
     }
     if (c->position.kind != SES_POS_ROTARY) return true;
     c->attention.qkv_layout = SES_QKV_FUSED;
-    c->position.rope_theta = c->position.local_rope_theta = 10000;
+    c->position.rope.theta = c->position.local_rope.theta = 10000;
     return c->hidden / c->attention.heads % 2 == 0 ||
            ses_fail(e, SES_EARG, "rotary positions need heads of an even size");
 }

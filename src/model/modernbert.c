@@ -19,8 +19,8 @@ static const ses_config_key keys[] = {
     SES_KEY_RATE("mlp_dropout", dropout.act),
     SES_KEY_RATE("embedding_dropout", dropout.embed),
     SES_KEY_RATE("classifier_dropout", dropout.head),
-    SES_KEY_NUMBER("global_rope_theta", position.rope_theta, 1, 1e12),
-    SES_KEY_NUMBER("local_rope_theta", position.local_rope_theta, 1, 1e12),
+    SES_KEY_NUMBER("global_rope_theta", position.rope.theta, 1, 1e12),
+    SES_KEY_NUMBER("local_rope_theta", position.local_rope.theta, 1, 1e12),
     SES_KEY_NUMBER("initializer_range", init.range, 0, 100),
     SES_KEY_ACTIVATION("hidden_activation", ffn.act),
     SES_KEY_ACTIVATION("classifier_activation", summary.act),
@@ -104,8 +104,8 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
     c->attention.window = c->attention.window / 2 + 1;
     c->dropout.hidden = c->dropout.attention;
     c->lm.act = c->summary.act;
-    return read_theta(&c->position.rope_theta, ropes, "full_attention", e) &&
-           read_theta(&c->position.local_rope_theta, ropes, "sliding_attention", e) &&
+    return read_theta(&c->position.rope.theta, ropes, "full_attention", e) &&
+           read_theta(&c->position.local_rope.theta, ropes, "sliding_attention", e) &&
            read_layers(c, config, e);
 }
 
@@ -154,8 +154,8 @@ const ses_model_desc ses_model_modernbert = {
                   .norm.eps = 1e-5,
                   .dropout.ffn = 0,
                   .init.range = 0.02,
-                  .position.rope_theta = 160000,
-                  .position.local_rope_theta = 10000,
+                  .position.rope.theta = 160000,
+                  .position.local_rope.theta = 10000,
                   .ffn.act = SES_ACT_GELU,
                   .summary.act = SES_ACT_GELU,
                   .norm.placement = SES_PRE_NORM,

@@ -15,23 +15,55 @@ static ses_dense out_add(ses_store *s, const ses_config *c, int64_t inner, const
                                 c->attention.no_bias ? SES_NO_BIAS : SES_BIAS, part);
 }
 
+int64_t ses_attn_head_size(const ses_config *c)
+{
+    return c->attention.head_size ? c->attention.head_size : c->hidden / c->attention.heads;
+}
+
+static void qk_norms_add(ses_attn_params *a, ses_store *s, const ses_config *c, int64_t heads,
+                         const char *name)
+{
+    int64_t dim = ses_attn_head_size(c), kv = c->attention.kv_heads ? c->attention.kv_heads : heads;
+    bool all = c->attention.qk_norm == SES_QK_NORM_ALL;
+    ses_norm_kind kind = all ? SES_NORM_LAYER : c->norm.kind;
+    if (c->attention.qk_norm == SES_QK_NORM_NONE) return;
+    a->query_norm = ses_norm_add(s, all ? heads * dim : dim, kind, "%s.query_norm", name);
+    a->key_norm = ses_norm_add(s, all ? kv * dim : dim, kind, "%s.key_norm", name);
+}
+
+/* Three matrices; fewer heads of keys and values: two as high as they are. */
+static void separate_add(ses_attn_params *a, ses_store *s, const ses_config *c, int64_t inner, ses_bias bias,
+                         const char *name)
+{
+    static const char *const of[] = { "query", "key", "value" };
+    int64_t kv = c->attention.kv_heads ? c->attention.kv_heads * ses_attn_head_size(c) : inner;
+    char names[3][160];
+    for (int i = 0; i < 3; i++) snprintf(names[i], sizeof names[i], "%s.%s", name, of[i]);
+    if (kv == inner) {
+        ses_dense_add_fused(s, (ses_dense *const[]){ &a->query, &a->key, &a->value }, 3, inner, c->hidden, bias,
+                            (const char *const[]){ names[0], names[1], names[2] });
+        return;
+    }
+    a->query = ses_dense_add_layout(s, SES_OUT_IN, inner, c->hidden, bias, names[0]);
+    ses_dense_add_fused(s, (ses_dense *const[]){ &a->key, &a->value }, 2, kv, c->hidden, bias,
+                        (const char *const[]){ names[1], names[2] });
+}
+
 ses_attn_params ses_attn_params_add(ses_store *s, const ses_config *c, int64_t heads, const char *name)
 {
     int64_t C = c->hidden, inner = c->attention.head_size ? c->attention.head_size * heads : C;
     ses_bias qkv = c->attention.no_bias || c->attention.no_qkv_bias ? SES_NO_BIAS : SES_BIAS;
     ses_weight_layout layout = c->weights_in_out ? SES_IN_OUT : SES_OUT_IN;
     ses_attn_params a = { 0 };
-    char part[160], names[3][160];
+    char part[160];
     snprintf(part, sizeof part, "%s.qkv", name);
     if (c->attention.qkv_layout != SES_QKV_SEPARATE) {
         a.query = ses_dense_add_layout(s, layout, 3 * inner, C, qkv, part);
         if (c->attention.qkv_layout == SES_QKV_FUSED) ses_store_set_parts(s, a.query.w, 3);
     } else {
-        static const char *const of[] = { "query", "key", "value" };
-        for (int i = 0; i < 3; i++) snprintf(names[i], sizeof names[i], "%s.%s", name, of[i]);
-        ses_dense_add_fused(s, (ses_dense *const[]){ &a.query, &a.key, &a.value }, 3, inner, C, qkv,
-                            (const char *const[]){ names[0], names[1], names[2] });
+        separate_add(&a, s, c, inner, qkv, name);
     }
+    qk_norms_add(&a, s, c, heads, name);
     a.out = out_add(s, c, inner, name);
     return a;
 }
@@ -83,9 +115,10 @@ static double slope(int64_t head, int64_t heads)
     return pow(2, -4.0 / (double)n * (double)(2 * (head - n) + 1));
 }
 
-void ses_attn_rel_bias(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs, ses_stack_ctx *ctx)
+void ses_attn_begin(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs, ses_stack_ctx *ctx)
 {
     int64_t rows = 2 * seqs->max_seqlen - 1, zero = seqs->max_seqlen - 1;
+    ctx->kv_rows = ses_attn_kv_rows(p, ctx->seqs->tokens);
     if (p->c->rel_bias.buckets) {
         int32_t *id = ses_tape_host_alloc(p->tape, (size_t)rows, sizeof *id);
         for (int64_t r = 0; id && r < rows; r++) id[r] = bucket(p->c, r - zero, !k->causal);
@@ -94,7 +127,7 @@ void ses_attn_rel_bias(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *s
     } else if (p->c->position.kind == SES_POS_ALIBI) {
         ses_real *x = ses_tape_host_alloc(p->tape, (size_t)(rows * k->heads), sizeof *x);
         for (int64_t i = 0; x && i < rows * k->heads; i++)
-            x[i] = (ses_real)(slope(i % k->heads, k->heads) * (double)(i / k->heads - zero));
+            x[i] = (ses_real)(-slope(i % k->heads, k->heads) * fabs((double)(i / k->heads - zero)));
         ctx->rel_bias = x ? ses_tape_input(p->tape, x, SES_DIM(rows, k->heads)) : NULL;
     }
 }

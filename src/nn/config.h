@@ -5,6 +5,7 @@
 #define SES_NN_CONFIG_H
 
 #include "base/labels/tag_scheme.h"
+#include "op/rope.h"
 #include "sesame/model.h"
 #include "sesame/unstable/ops.h"
 
@@ -31,6 +32,7 @@ typedef enum {
     SES_NORM_LAYER,          /* layer norm with weight and bias */
     SES_NORM_LAYER_NO_BIAS,  /* layer norm with weight only */
     SES_NORM_RMS,            /* RMS norm with weight */
+    SES_NORM_RMS_PLUS_ONE,   /* RMS norm with the factor 1 + weight (Gemma) */
     SES_NORM_LAYER_NO_AFFINE /* layer norm without parameters */
 } ses_norm_kind;
 
@@ -51,6 +53,9 @@ typedef enum {
     SES_POS_RELATIVE_KEY_QUERY,
     SES_POS_NONE
 } ses_position_kind;
+
+/* Norms of queries and keys: none, of each head with norm.kind, or a layer norm of all columns. */
+typedef enum { SES_QK_NORM_NONE, SES_QK_NORM_HEAD, SES_QK_NORM_ALL } ses_qk_norm;
 
 /* Input of a sequence classifier in models without a pooler. */
 typedef enum {
@@ -155,7 +160,9 @@ typedef struct ses_config {
         bool skips_pad;          /* a token with the padding id gets the padding row and is not counted */
         bool from_mask;          /* transformers counts positions over the attention mask (OPT) */
         bool distances_unscaled; /* the scores of distances are added after scaling (ALBERT) */
-        double rope_theta, local_rope_theta; /* rotary base in layers with full attention, in local layers */
+        ses_rope rope, local_rope; /* rotary frequencies in layers with full attention, in local layers */
+        double rotary_fraction;    /* part of each head that is rotated; 0: all */
+        bool rotary_adjacent;      /* pairs of adjacent columns are rotated, not of two halves */
     } position;
 
     struct {
@@ -173,6 +180,8 @@ typedef struct ses_config {
          * (two towers); 0: none */
         int64_t tower_layers;
         ses_qkv_layout qkv_layout;
+        int64_t kv_heads;    /* heads of keys and values, each read by heads / kv_heads queries; 0: heads */
+        ses_qk_norm qk_norm;
         bool no_bias;     /* all four projections lack a bias */
         bool no_qkv_bias; /* query, key and value projections lack a bias */
     } attention;
@@ -264,6 +273,8 @@ typedef struct ses_config {
         double eps, final_eps;   /* final_eps: after the last layer; 0: eps */
         bool residual_post_norm; /* pre-norm: the residual is the norm's output (BLOOM) */
         bool no_first_attn_norm; /* no norm before the first layer's attention (ModernBERT) */
+        bool sandwich;           /* pre-norm: the sublayers' outputs are normalized, too (Gemma) */
+        bool second_attn_norm;   /* post-norm: norm(x + norm(x + attention)) (jina) */
         bool after_last_layer;
         bool affine_only; /* norms inside layers scale and shift without statistics (MobileBERT NoNorm) */
     } norm;
@@ -276,6 +287,10 @@ typedef struct ses_config {
         bool gated;      /* act(gate x) * up x */
         bool fused_gate; /* gate and up projection are one matrix, gate rows first */
         bool no_bias;
+        bool no_up_bias; /* gate and up projection lack a bias */
+        /* mixture of experts in layers expert_every - 1, 2 expert_every - 1, ...: each token is the sum of
+         * its `top` likeliest experts, weighted by their probabilities; experts 0: none */
+        int64_t experts, expert_top, expert_every;
     } ffn;
 
     /* Bottleneck layers (MobileBERT). */

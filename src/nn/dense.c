@@ -129,7 +129,8 @@ ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const cha
     va_end(ap);
     ses_norm n = { .gain = add(s, base, "weight", SES_DIM(width), SES_INIT_ONE) };
     if (kind == SES_NORM_LAYER_NO_AFFINE) ses_store_set_role(s, n.gain, SES_PARAM_CONSTANT);
-    if (kind != SES_NORM_RMS) n.bias = add(s, base, "bias", SES_DIM(width), SES_INIT_ZERO);
+    if (kind == SES_NORM_RMS_PLUS_ONE) ses_store_set_init(s, n.gain, SES_INIT_ZERO), n.plus = 1;
+    if (kind != SES_NORM_RMS && kind != SES_NORM_RMS_PLUS_ONE) n.bias = add(s, base, "bias", SES_DIM(width), SES_INIT_ZERO);
     if (kind == SES_NORM_LAYER_NO_BIAS || kind == SES_NORM_LAYER_NO_AFFINE)
         ses_store_set_role(s, n.bias, SES_PARAM_CONSTANT);
     return n;
@@ -201,7 +202,7 @@ ses_tensor *ses_dense_run_ffn(ses_tape *t, ses_dense up, ses_tensor *x, ses_act 
 ses_tensor *ses_norm_run(ses_tape *t, ses_norm n, ses_tensor *x, ses_tensor *residual, double eps)
 {
     if (n.bias) return ses_layer_norm(t, x, residual, n.gain, n.bias, eps);
-    return ses_rms_norm(t, residual ? ses_add(t, x, residual) : x, n.gain, eps);
+    return ses_rms_norm_plus(t, residual ? ses_add(t, x, residual) : x, n.gain, eps, n.plus);
 }
 
 /* As an RMS norm: x / sqrt(mean x^2) / sqrt(width). */

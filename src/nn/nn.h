@@ -36,6 +36,7 @@ static inline bool ses_dense_has_adapter(const ses_dense *d)
 
 typedef struct ses_norm {
     ses_tensor *gain, *bias; /* bias NULL: an RMS norm */
+    double plus;             /* RMS norm: added to the gain */
 } ses_norm;
 
 typedef enum { SES_BIAS, SES_NO_BIAS } ses_bias;
@@ -191,6 +192,7 @@ void ses_forward_add_penalty(ses_forward_ctx *p, ses_tensor *penalty);
 typedef struct ses_attn_params {
     /* a fused or interleaved matrix is in query; of cross attention: keys | values in key */
     ses_dense query, key, value, out;
+    ses_norm query_norm, key_norm; /* gain NULL: none */
 } ses_attn_params;
 
 /* Tokens that a layer attends to, whatever the stack's own mask is. */
@@ -224,7 +226,10 @@ ses_tensor *ses_bottlenecks_run(const ses_bottlenecks *b, ses_forward_ctx *p, se
 typedef struct ses_layer {
     ses_attn_params self, cross;
     ses_norm self_norm, cross_norm, ffn_norm;
+    /* of the sublayers' outputs (norm.sandwich), or behind self_norm (norm.second_attn_norm); gain NULL: none */
+    ses_norm self_norm2, ffn_norm2;
     ses_dense up, gate, down;
+    struct ses_experts *experts; /* replace up, gate and down; NULL: none */
     ses_tensor *distance; /* [2 * positions - 1, head size], SES_POS_RELATIVE_KEY; else NULL */
     ses_tensor *buckets;  /* [buckets, heads]: the layer's own bias by distance; NULL: none */
     int64_t window;       /* 0: full attention */
@@ -249,6 +254,7 @@ typedef struct ses_stack_ctx {
     ses_tensor *rel_bucket;            /* bucket of each distance, if layers have tables of their own */
     ses_tensor *rel, *rel_dist_to_row; /* relative scores: table, and its row for each distance */
     ses_tensor *prefix;                /* keys and values of virtual tokens; NULL: none */
+    ses_tensor *kv_rows; /* [tokens * heads]: row of each head's key among [tokens * kv_heads]; NULL: none */
 } ses_stack_ctx;
 
 /* Functions that a model overrides; NULL: the default in stack.c. */
@@ -358,11 +364,31 @@ ses_tensor *ses_virtual_part(const ses_virtual *v, ses_tape *t, ses_tensor *pref
 void ses_virtual_prepend(const ses_virtual *v, ses_forward_ctx *p, ses_tensor *prefix, int i,
                          ses_attention_inputs *in);
 
+/* attention_inputs.c: queries from x; keys and values from `from` (NULL: a cache holds them). heads: of an int8
+ * output, see ses_dense_run_fused; 0: none. */
+void ses_attn_project(const ses_attn_params *a, ses_forward_ctx *p, const ses_stack_ctx *ctx, bool local,
+                      ses_tensor *x, ses_tensor *from, int64_t heads, ses_attention_inputs *in);
+/* ses_stack_ctx.kv_rows; NULL: as many heads of keys as of queries. */
+ses_tensor *ses_attn_kv_rows(ses_forward_ctx *p, int64_t tokens);
+/* Columns of a head. */
+int64_t ses_attn_head_size(const ses_config *c);
+
+/* experts.c: a mixture of experts. */
+typedef struct ses_experts {
+    ses_dense router, *up, *down; /* [n] */
+    ses_tensor *bias;             /* [hidden], added to the sum of the experts */
+    int64_t n;
+} ses_experts;
+ses_experts *ses_experts_add(ses_store *s, const ses_config *c, const char *name);
+void ses_experts_free(ses_experts *x);
+ses_tensor *ses_experts_run(const ses_experts *x, ses_forward_ctx *p, ses_tensor *in);
+
 ses_attn_params ses_attn_params_add(ses_store *s, const ses_config *c, int64_t heads, const char *name);
 /* The same for cross attention, whose queries have a matrix of their own. */
 ses_attn_params ses_cross_params_add(ses_store *s, const ses_config *c, int64_t heads, const char *name);
-/* Sets the position bias of the scores, or the buckets of the layers' tables. */
-void ses_attn_rel_bias(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs, ses_stack_ctx *ctx);
+/* Sets what all layers read: the position bias of the scores, or the buckets of the layers' tables; the rows of
+ * grouped heads. */
+void ses_attn_begin(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs, ses_stack_ctx *ctx);
 
 /* relative_key.c: the tables of SES_POS_RELATIVE_KEY and SES_POS_RELATIVE_KEY_QUERY. */
 ses_tensor *ses_relative_key_add(const ses_stack *k, ses_store *s, const ses_config *c, int i);

@@ -14,9 +14,10 @@
 static ses_bias bias_of(const ses_config *c) { return c->ffn.no_bias ? SES_NO_BIAS : SES_BIAS; }
 
 /* [out, in], or [in, out] if the model stores weights so. */
-static ses_dense dense(ses_store *s, const ses_config *c, int64_t out, int64_t in, const char *name)
+static ses_dense dense(ses_store *s, const ses_config *c, int64_t out, int64_t in, ses_bias bias,
+                       const char *name)
 {
-    return ses_dense_add_layout(s, c->weights_in_out ? SES_IN_OUT : SES_OUT_IN, out, in, bias_of(c), name);
+    return ses_dense_add_layout(s, c->weights_in_out ? SES_IN_OUT : SES_OUT_IN, out, in, bias, name);
 }
 
 static ses_tensor *table(const ses_stack *k, ses_store *s, const char *name, int64_t rows, int64_t cols)
@@ -26,11 +27,29 @@ static ses_tensor *table(const ses_stack *k, ses_store *s, const char *name, int
     return ses_store_add(s, full, SES_DIM(rows, cols), SES_INIT_NORMAL);
 }
 
+/* Are there experts instead of the feed-forward block of layer i? */
+static bool has_experts(const ses_config *c, int i)
+{
+    return c->ffn.experts && (i + 1) % c->ffn.expert_every == 0;
+}
+
+static void feed_forward_add(ses_layer *l, ses_store *s, const ses_config *c, int64_t ffn, const char *name)
+{
+    char part[160];
+    ses_bias bias = c->ffn.no_up_bias ? SES_NO_BIAS : bias_of(c);
+    snprintf(part, sizeof part, "%s.gate", name);
+    if (c->ffn.gated && !c->ffn.fused_gate) l->gate = dense(s, c, ffn, c->hidden, bias, part);
+    snprintf(part, sizeof part, "%s.%s", name, l->gate.w ? "linear" : "up");
+    l->up = dense(s, c, c->ffn.fused_gate ? 2 * ffn : ffn, c->hidden, bias, part);
+    if (c->ffn.fused_gate) ses_store_set_parts(s, l->up.w, 2);
+    snprintf(part, sizeof part, "%s.down", name);
+    l->down = dense(s, c, c->hidden, ffn, bias_of(c), part);
+}
+
 static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c, int i)
 {
     char name[96], part[128];
     ses_layer l = { 0 };
-    int64_t ffn = ses_stack_ffn(k, i);
     snprintf(name, sizeof name, "%slayer.%d", k->prefix, i);
     snprintf(part, sizeof part, "%s.attn", name);
     l.self = ses_attn_params_add(s, c, ses_stack_heads(k, i), part);
@@ -40,14 +59,15 @@ static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c
     if (k->cross || k->cross_unused) l.cross = ses_cross_params_add(s, c, ses_stack_cross_heads(k, i), part);
     if (k->cross || k->cross_unused)
         l.cross_norm = ses_norm_add(s, c->hidden, c->norm.kind, "%s.cross.norm", name);
-    snprintf(part, sizeof part, "%s.ffn.gate", name);
-    if (c->ffn.gated && !c->ffn.fused_gate) l.gate = dense(s, c, ffn, c->hidden, part);
-    snprintf(part, sizeof part, "%s.ffn.%s", name, l.gate.w ? "linear" : "up");
-    l.up = dense(s, c, c->ffn.fused_gate ? 2 * ffn : ffn, c->hidden, part);
-    if (c->ffn.fused_gate) ses_store_set_parts(s, l.up.w, 2);
-    snprintf(part, sizeof part, "%s.ffn.down", name);
-    l.down = dense(s, c, c->hidden, ffn, part);
+    snprintf(part, sizeof part, "%s.ffn", name);
+    if (has_experts(c, i))
+        l.experts = ses_experts_add(s, c, part);
+    else
+        feed_forward_add(&l, s, c, ses_stack_ffn(k, i), part);
     l.ffn_norm = ses_norm_add(s, c->hidden, c->norm.kind, "%s.ffn.norm", name);
+    if (c->norm.sandwich || c->norm.second_attn_norm)
+        l.self_norm2 = ses_norm_add(s, c->hidden, c->norm.kind, "%s.attn.norm2", name);
+    if (c->norm.sandwich) l.ffn_norm2 = ses_norm_add(s, c->hidden, c->norm.kind, "%s.ffn.norm2", name);
     if (ses_config_scores_distances(c)) l.distance = ses_relative_key_add(k, s, c, i);
     snprintf(part, sizeof part, "layer.%d.attn.buckets", i);
     if (c->rel_bias.per_layer) l.buckets = table(k, s, part, c->rel_bias.buckets, k->heads);
@@ -121,6 +141,7 @@ bool ses_stack_loaded(ses_stack *k, ses_store *s, bool random, ses_err *e)
 void ses_stack_free(ses_stack *k)
 {
     ses_stack_heads_free(k);
+    for (int64_t i = 0; k->layer && i < k->n_unique; i++) ses_experts_free(k->layer[i].experts);
     ses_free(k->ffn_widths);
     ses_free(k->layer);
     ses_free(k->priv);
@@ -231,33 +252,7 @@ static bool computes_used_rows_only(const ses_stack *k, const ses_layer *l, cons
     bool custom = k->vtable && k->vtable->project;
     return i + 1 == k->depth && ses_used_rows_active(p, ctx->seqs) && is_full_attention(k, l, p, ctx) &&
            !k->cross && !custom && p->c->attention.qkv_layout == SES_QKV_SEPARATE &&
-           p->c->position.kind != SES_POS_ROTARY;
-}
-
-/* Queries from x; keys and values from `from` (NULL: a cache holds them). heads: see i8_heads. */
-static void project(const ses_attn_params *a, const ses_layer *l, ses_forward_ctx *p,
-                    const ses_stack_ctx *ctx, ses_tensor *x, ses_tensor *from, int64_t heads,
-                    ses_attention_inputs *in)
-{
-    const ses_config *c = p->c;
-    bool separate = c->attention.qkv_layout == SES_QKV_SEPARATE;
-    if (separate && from == x && !p->batch->cache) /* one fused product, if the weights allow it */
-        in->q = ses_dense_run_fused(p->tape, (const ses_dense[]){ a->query, a->key, a->value }, 3, x, heads);
-    if (in->q) return;
-    in->q = ses_dense_run(p->tape, a->query, x, SES_ACT_NONE);
-    if (c->position.kind == SES_POS_ROTARY) { /* rotates queries and keys, which precede the values */
-        int64_t all = ses_cols(in->q),
-                dim = c->attention.head_size ? c->attention.head_size : all / (3 * c->attention.heads);
-        in->q = ses_rotary_inplace(p->tape, in->q, ctx->seqs->positions, all / 3 * 2, dim,
-                                   l->window ? c->position.local_rope_theta : c->position.rope_theta);
-    }
-    if (!separate || !from) return;
-    /* a cache and attention scores need separate keys */
-    if (!p->batch->cache && !p->request->attention_scores)
-        in->k = ses_dense_run_fused(p->tape, (const ses_dense[]){ a->key, a->value }, 2, from, heads);
-    if (in->k) return;
-    in->k = ses_dense_run(p->tape, a->key, from, SES_ACT_NONE);
-    in->v = ses_dense_run(p->tape, a->value, from, SES_ACT_NONE);
+           p->c->position.kind != SES_POS_ROTARY && !ctx->kv_rows && !l->self.query_norm.gain;
 }
 
 /* Does int8 inference quantize queries, keys and values? */
@@ -280,7 +275,7 @@ static ses_tensor *self_attention(const ses_stack *k, const ses_layer *l, ses_fo
     if (k->vtable && k->vtable->project)
         k->vtable->project(k, p, ctx, x, &in, i);
     else
-        project(&l->self, l, p, ctx, query_rows, x, i8_heads(k, l, p, ctx, i), &in);
+        ses_attn_project(&l->self, p, ctx, l->window > 0, query_rows, x, i8_heads(k, l, p, ctx, i), &in);
     if (l->distance) ses_relative_key_scores(k, p, ctx, l, &in, i);
     if (rounds_attention(k, l, p, ctx))
         ses_round_attention(p->tape, &in, head_size_of(k, p->c), ctx->seqs->max_seqlen);
@@ -293,7 +288,7 @@ static ses_tensor *cross_attention(const ses_stack *k, const ses_layer *l, ses_f
 {
     ses_attention_inputs in = { 0 };
     if (p->c->attention.qkv_layout == SES_QKV_SEPARATE) {
-        project(&l->cross, l, p, ctx, x, ctx->encoder_states, 0, &in);
+        ses_attn_project(&l->cross, p, ctx, false, x, ctx->encoder_states, 0, &in);
     } else {
         in.q = ses_dense_run(p->tape, l->cross.query, x, SES_ACT_NONE);
         if (ctx->encoder_states) /* keys | values */
@@ -337,17 +332,22 @@ static ses_tensor *feed_forward_fused(const ses_layer *l, ses_forward_ctx *p, se
 }
 
 /* Sublayers: x + dropout(f(norm(x))) in pre-norm, norm(x + dropout(f(x))) in post-norm. d is the last dense
- * layer of f; d NULL: y includes it. b: adapters of the sublayer; NULL: none. */
+ * layer of f; d NULL: y includes it. b: adapters of the sublayer; NULL: none. n2: a second norm, of f's output
+ * in pre-norm, of the sum of x and the result in post-norm; gain NULL: none. */
 static ses_tensor *norm_before(ses_forward_ctx *p, ses_norm n, ses_tensor *x)
 {
     return p->c->norm.placement == SES_PRE_NORM && n.gain ? ses_norm_run(p->tape, n, x, NULL, p->c->norm.eps)
                                                           : x;
 }
 
-static ses_tensor *residual_after(ses_forward_ctx *p, const ses_dense *d, ses_norm n,
+static ses_tensor *residual_after(ses_forward_ctx *p, const ses_dense *d, ses_norm n, ses_norm n2,
                                   const ses_bottlenecks *b, ses_tensor *y, double rate, ses_tensor *x)
 {
     ses_tape *t = p->tape;
+    if (n2.gain) {
+        y = d ? ses_dense_run(t, *d, y, SES_ACT_NONE) : y, d = NULL;
+        if (p->c->norm.sandwich) y = ses_norm_run(t, n2, y, NULL, p->c->norm.eps);
+    }
     if (b && b->n) {
         y = ses_dropout(t, d ? ses_dense_run(t, *d, y, SES_ACT_NONE) : y, rate);
         y = ses_bottlenecks_run(b, p, n, y, x);
@@ -355,17 +355,32 @@ static ses_tensor *residual_after(ses_forward_ctx *p, const ses_dense *d, ses_no
     }
     if (p->c->norm.placement == SES_PRE_NORM)
         return ses_add(t, x, ses_dropout(t, d ? ses_dense_run(t, *d, y, SES_ACT_NONE) : y, rate));
-    if (!d) return ses_norm_run_dropout(t, n, y, rate, x, p->c->norm.eps);
+    if (!d) y = ses_norm_run_dropout(t, n, y, rate, x, p->c->norm.eps);
+    if (n2.gain) y = ses_norm_run(t, n2, y, x, p->c->norm.eps);
+    if (!d) return y;
     return ses_dense_run_normed(t, *d, y, n, rate, x, p->c->norm.eps);
+}
+
+static ses_tensor *experts(const ses_layer *l, ses_forward_ctx *p, ses_tensor *x)
+{
+    if (p->hooked) {
+        ses_tape_fail(p->tape, SES_EUNSUPPORTED,
+                      "activations of a mixture of experts cannot be captured or edited");
+        return NULL;
+    }
+    return ses_experts_run(l->experts, p, x);
 }
 
 ses_tensor *ses_layer_ffn(const ses_layer *l, ses_forward_ctx *p, const ses_layer_site *at, ses_tensor *x)
 {
     const ses_config *c = p->c;
-    ses_tensor *in = norm_before(p, l->ffn_norm, x), *fused = feed_forward_fused(l, p, in);
-    return residual_after(
-        p, fused ? NULL : &l->down, l->ffn_norm, &l->after_ffn, fused ? fused : feed_forward(l, p, at, in),
-        c->dropout.ffn < 0 ? c->dropout.hidden : c->dropout.ffn, c->norm.residual_post_norm ? in : x);
+    ses_tensor *in = norm_before(p, l->ffn_norm, x), *residual = c->norm.residual_post_norm ? in : x;
+    ses_tensor *whole = l->experts ? experts(l, p, in) : feed_forward_fused(l, p, in);
+    double rate = c->dropout.ffn < 0 ? c->dropout.hidden : c->dropout.ffn;
+    if (l->experts || whole)
+        return residual_after(p, NULL, l->ffn_norm, l->ffn_norm2, &l->after_ffn, whole, rate, residual);
+    return residual_after(p, &l->down, l->ffn_norm, l->ffn_norm2, &l->after_ffn, feed_forward(l, p, at, in),
+                          rate, residual);
 }
 
 ses_tensor *ses_stack_output_hidden(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x, int64_t i)
@@ -400,11 +415,11 @@ ses_tensor *ses_layer_run(const ses_stack *k, ses_forward_ctx *p, const ses_stac
         query_rows = same ? residual : ses_used_rows_gather(p, ctx->seqs, in);
     ses_tensor *y = self_attention(k, l, p, ctx, in, query_rows, i);
     if (!k->cross) y = ses_layer_used_rows(k, p, ctx, y, i);
-    x = residual_after(p, &l->self.out, l->self_norm, &l->after_attn, y, c->dropout.hidden, residual);
+    x = residual_after(p, &l->self.out, l->self_norm, l->self_norm2, &l->after_attn, y, c->dropout.hidden, residual);
     if (k->cross) {
         y = cross_attention(k, l, p, ctx, norm_before(p, l->cross_norm, x), i);
         y = ses_layer_used_rows(k, p, ctx, y, i), x = ses_layer_used_rows(k, p, ctx, x, i);
-        x = residual_after(p, &l->cross.out, l->cross_norm, NULL, y, c->dropout.hidden, x);
+        x = residual_after(p, &l->cross.out, l->cross_norm, (ses_norm){ 0 }, NULL, y, c->dropout.hidden, x);
     }
     ses_layer_site at = ses_layer_site_of(k, i);
     return ses_layer_ffn(l, p, &at, x);
@@ -482,7 +497,7 @@ static ses_tensor *run_layers_as_graph(layers *l, const ses_seqs *seqs, ses_tens
     enum { MAX_ELEMS = 64 << 20 }; /* elements of the hidden state; larger ones gain nothing */
     const ses_forward_ctx *p = l->p;
     bool default_layers = !l->k->vtable && !l->k->cross && !l->ctx->rel_dist_to_row &&
-                          !p->c->rel_bias.per_layer && !p->batch->cache &&
+                          !p->c->rel_bias.per_layer && !l->ctx->kv_rows && !p->c->ffn.experts && !p->batch->cache &&
                           !(l->k->pruned.left && l->ctx->rel_bias) && !p->hooked && !l->ctx->prefix &&
                           !p->leaving && p->attn_mask == SES_ATTN_MASK_DEFAULT;
     if (!l->rewinds || !default_layers || seqs->tokens * p->c->hidden > MAX_ELEMS || !seqs->cu_seqlens)
@@ -535,7 +550,7 @@ static ses_tensor *run_stack(const ses_stack *k, ses_forward_ctx *p, const ses_s
     ses_stack_ctx ctx = { .seqs = seqs, .encoder_states = memory };
     if (k->virt.keys) ctx.prefix = ses_virtual_values(&k->virt, t, k->virt.keys);
     if (ctx.prefix && !cached) ses_virtual_begin(&k->virt, p, seqs);
-    ses_attn_rel_bias(k, p, cached ? &p->past : ctx.prefix ? &p->prefixed : seqs, &ctx);
+    ses_attn_begin(k, p, cached ? &p->past : ctx.prefix ? &p->prefixed : seqs, &ctx);
     if (k->virt.n_dense && ctx.prefix && recompute)
         ses_tape_fail(t, SES_EUNSUPPORTED,
                       "a projected prefix cannot be recomputed: turn off gradient checkpointing (recompute)");

@@ -108,6 +108,12 @@ void ses_store_set_role(ses_store *s, const ses_tensor *t, ses_param_role role)
     if (p) p->role = role;
 }
 
+void ses_store_set_init(ses_store *s, const ses_tensor *t, ses_init init)
+{
+    ses_param *p = param_of(s, t);
+    if (p) p->init = init;
+}
+
 void ses_store_set_dense(ses_store *s, const ses_tensor *t, ses_weight_layout layout)
 {
     ses_param *p = param_of(s, t);

@@ -26,6 +26,9 @@ void ses_store_sync_bf16_range(ses_store *s, int64_t begin, int64_t end);
  * or packed parameters. False and an error: out of memory, and the parameter has no values. */
 bool ses_store_make_writable(ses_store *s, size_t i, ses_err *e);
 
+/* How a parameter is initialized, instead of as it was added. */
+void ses_store_set_init(ses_store *s, const ses_tensor *t, ses_init init);
+
 /* Random values for parameter i, uniform in +- range. */
 void ses_store_init_uniform(ses_store *s, size_t i, double range, uint64_t seed);
 

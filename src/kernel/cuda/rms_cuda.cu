@@ -7,7 +7,7 @@ template <class T> struct rms_args {
     const T *a;
     const float *gain;
     int64_t rows, cols;
-    float eps;
+    float eps, plus;
 };
 
 template <class T> __global__ void rms_rows(rms_args<T> f)
@@ -20,15 +20,15 @@ template <class T> __global__ void rms_rows(rms_args<T> f)
     for (int64_t j = lane; j < f.cols; j += WARP) squares += to_float(f.a[at + j]) * to_float(f.a[at + j]);
     float rstd = 1 / sqrtf(warp_sum(squares) / (float)f.cols + f.eps);
     for (int64_t j = lane; j < f.cols; j += WARP)
-        f.y[at + j] = from_float<T>(to_float(f.a[at + j]) * rstd * f.gain[j]);
+        f.y[at + j] = from_float<T>(to_float(f.a[at + j]) * rstd * (f.gain[j] + f.plus));
     if (f.stat && lane == 0) f.stat[row] = rstd;
 }
 
 template <class T>
 static void rms(ses_exec *x, ses_real *y, ses_real *stat, const ses_real *a, const ses_real *gain,
-                int64_t rows, int64_t cols, double eps)
+                int64_t rows, int64_t cols, double eps, double plus)
 {
-    rms_args<T> f = { elems<T>(y), stat, elems<T>(a), gain, rows, cols, (float)eps };
+    rms_args<T> f = { elems<T>(y), stat, elems<T>(a), gain, rows, cols, (float)eps, (float)plus };
     if (rows <= 0) return;
     rms_rows<T><<<(unsigned)ceil_div(rows, WARPS), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(f);
     check_launch(x->cuda);
@@ -39,6 +39,7 @@ template <class T> struct rms_grad {
     const T *dy, *a;
     const float *stat, *gain;
     int64_t rows, cols;
+    float plus;
 };
 
 /* da = rstd (g - xhat mean(g xhat)), g = dy gain, xhat = a rstd. */
@@ -50,16 +51,16 @@ template <class T> __global__ void rms_bwd_rows(rms_grad<T> b)
     int64_t at = row * b.cols;
     float rstd = b.stat[row], sum = 0;
     for (int64_t j = lane; j < b.cols; j += WARP)
-        sum += to_float(b.dy[at + j]) * b.gain[j] * to_float(b.a[at + j]) * rstd;
+        sum += to_float(b.dy[at + j]) * (b.gain[j] + b.plus) * to_float(b.a[at + j]) * rstd;
     float mean = warp_sum(sum) / (float)b.cols;
     for (int64_t j = lane; j < b.cols; j += WARP)
         store(b.da, at + j,
-              rstd * (to_float(b.dy[at + j]) * b.gain[j] - to_float(b.a[at + j]) * rstd * mean));
+              rstd * (to_float(b.dy[at + j]) * (b.gain[j] + b.plus) - to_float(b.a[at + j]) * rstd * mean));
 }
 
 template <class T>
 static void rms_bwd(ses_exec *x, ses_dst da, ses_real *dgain, const ses_real *dy, const ses_real *a,
-                    const ses_real *stat, const ses_real *gain, int64_t rows, int64_t cols)
+                    const ses_real *stat, const ses_real *gain, int64_t rows, int64_t cols, double plus)
 {
     const T *dys = elems<T>(dy), *as = elems<T>(a);
     if (rows <= 0) return;
@@ -68,7 +69,7 @@ static void rms_bwd(ses_exec *x, ses_dst da, ses_real *dgain, const ses_real *dy
             return to_float(dys[row * cols + j]) * to_float(as[row * cols + j]) * stat[row];
         });
     if (!da.data) return;
-    rms_grad<T> b = { dst_of<T>(da), dys, as, stat, gain, rows, cols };
+    rms_grad<T> b = { dst_of<T>(da), dys, as, stat, gain, rows, cols, (float)plus };
     rms_bwd_rows<T><<<(unsigned)ceil_div(rows, WARPS), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(b);
     check_launch(x->cuda);
 }

@@ -5,21 +5,18 @@ template <class T> struct rotary_args {
     dst<T> to;
     const T *from;
     const int32_t *pos;
-    int64_t rows, cols, rotary_cols, dim;
-    double theta, sign;
+    int64_t rows, cols, rotary_cols, dim, pairs;
+    bool adjacent;
+    float factor;
+    double rate[SES_ROTARY_MAX_PAIRS]; /* half-turns per position */
 };
 
-/* Half-turns per position for column d of a head. */
-template <class T> __device__ static inline double rate_of(const rotary_args<T> &f, int64_t d)
-{
-    return f.sign * pow(f.theta, -2.0 * (double)d / (double)f.dim) * 0.31830988618379067154;
-}
-
 /* cos and sin of an angle reduced in double, because positions are large. */
-__device__ static inline float2 cos_sin(double half_turns)
+__device__ static inline float2 cos_sin(double half_turns, float factor)
 {
     float2 t;
     sincospif((float)(half_turns - 2 * rint(0.5 * half_turns)), &t.y, &t.x);
+    t.x *= factor, t.y *= factor;
     return t;
 }
 
@@ -34,10 +31,10 @@ template <class T> __global__ void rotary_kernel(rotary_args<T> f)
     int slices = half / N, pairs = (int)(f.rotary_cols / f.dim) * slices,
         rest = (int)(f.cols - f.rotary_cols) / N;
     bool in_place = f.to.data == f.from && !f.to.accumulate;
-    double rate = rate_of(f, d);
+    double rate = f.rate[d];
     for (int64_t first = (int64_t)blockIdx.x * tokens; first < f.rows; first += (int64_t)gridDim.x * tokens) {
         int here = f.rows - first < tokens ? (int)(f.rows - first) : tokens;
-        if (mine < here) rot[threadIdx.x] = cos_sin(f.pos[first + mine] * rate);
+        if (mine < here) rot[threadIdx.x] = cos_sin(f.pos[first + mine] * rate, f.factor);
         __syncthreads();
         for (int p = threadIdx.x; p < here * pairs; p += BLOCK) {
             int t = p / pairs, head = p % pairs / slices, c = p % slices * N;
@@ -64,34 +61,38 @@ template <class T> __global__ void rotary_kernel(rotary_args<T> f)
     }
 }
 
-/* Any shape: each thread rotates column d of every head of its token. */
+/* Any shape: each thread rotates pair d of every head of its token. */
 template <class T> static void rotate_columns(ses_exec *x, rotary_args<T> f)
 {
-    int64_t half = f.dim / 2, rest = f.cols - f.rotary_cols;
-    for_each_row(x, f.rows, half, [=] __device__(int64_t t, int64_t d) {
-        float2 by = cos_sin(f.pos[t] * rate_of(f, d));
+    int64_t rotated = 2 * f.pairs;
+    for_each_row(x, f.rows, f.pairs, [=] __device__(int64_t t, int64_t d) {
+        float2 by = cos_sin(f.pos[t] * f.rate[d], f.factor);
         for (int64_t h = 0; h < f.rotary_cols; h += f.dim) {
-            int64_t i = t * f.cols + h + d, j = i + half;
+            int64_t i = t * f.cols + h + (f.adjacent ? 2 * d : d), j = i + (f.adjacent ? 1 : f.pairs);
             float u = to_float(f.from[i]), v = to_float(f.from[j]);
             store(f.to, i, u * by.x - v * by.y);
             store(f.to, j, v * by.x + u * by.y);
         }
     });
-    for_each_row(x, f.rows, rest, [=] __device__(int64_t t, int64_t j) {
-        store(f.to, t * f.cols + f.rotary_cols + j, to_float(f.from[t * f.cols + f.rotary_cols + j]));
+    if (f.to.data == f.from && !f.to.accumulate) return; /* in place */
+    for_each_row(x, f.rows, f.cols, [=] __device__(int64_t t, int64_t j) {
+        if (j >= f.rotary_cols || j % f.dim >= rotated)
+            store(f.to, t * f.cols + j, to_float(f.from[t * f.cols + j]));
     });
 }
 
 template <class T>
 static void rotary(ses_exec *x, ses_dst y, const ses_real *a, const int32_t *pos, int64_t rows, int64_t cols,
-                   int64_t rotary_cols, int64_t dim, double theta, double sign)
+                   const ses_rotary_spec *o)
 {
     enum { N = vec16<T>::N };
-    rotary_args<T> f = { dst_of<T>(y), elems<T>(a), pos, rows, cols, rotary_cols, dim, theta, sign };
-    int64_t half = dim / 2;
+    rotary_args<T> f = { dst_of<T>(y), elems<T>(a), pos,         rows,           cols, o->cols, o->dim,
+                         o->pairs,     o->adjacent, (float)o->factor };
+    int64_t half = o->pairs;
+    for (int64_t d = 0; d < half; d++) f.rate[d] = o->sign * o->rate[d] * 0.31830988618379067154;
     if (!y.data || rows <= 0) return;
-    if (y.is_f32 || half % N || half > BLOCK || cols % N || cols > 1 << 20 || !aligned16(y.data) ||
-        !aligned16(a))
+    if (y.is_f32 || half % N || half > BLOCK || 2 * half != o->dim || o->adjacent || cols % N ||
+        cols > 1 << 20 || !aligned16(y.data) || !aligned16(a))
         return rotate_columns<T>(x, f);
     int64_t blocks = ceil_div(rows, BLOCK / half), max_blocks = (int64_t)x->cuda->sm_count * 16;
     rotary_kernel<T>

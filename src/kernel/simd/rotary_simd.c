@@ -19,8 +19,9 @@ typedef struct rotary {
     ses_dst y;
     const float *a;
     const int32_t *pos;
-    int64_t rows, cols, rotary_cols, dim;
-    int64_t first, n; /* columns of a head in this pass: first, count */
+    int64_t rows, cols;
+    const ses_rotary_spec *o;
+    int64_t first, n; /* pairs of a head in this pass: first, count */
     double rate[ANGLES];
     angles step; /* rotation by one position */
 } rotary;
@@ -45,15 +46,40 @@ static void advance(const rotary *c, angles *at)
 /* Rotates one token, which starts at a[at], in all heads. */
 static void rotate(const rotary *c, int64_t at, const float *cosine, const float *sine)
 {
-    int64_t half = c->dim / 2;
-    for (int64_t h = 0; h < c->rotary_cols; h += c->dim)
+    for (int64_t h = 0; h < c->o->cols; h += c->o->dim)
         for (int64_t k = 0; k < c->n; k += VF_LANES) {
-            int64_t i = at + h + c->first + k, j = i + half, left = c->n - k;
+            int64_t i = at + h + c->first + k, j = i + c->o->pairs, left = c->n - k;
             vf a = vf_get(c->a + i, left), b = vf_get(c->a + j, left);
             vf co = vf_load(cosine + k), si = vf_load(sine + k);
             vf_put_dst(c->y, i, vf_fnma(b, si, vf_mul(a, co)), left);
             vf_put_dst(c->y, j, vf_fma(a, si, vf_mul(b, co)), left);
         }
+}
+
+/* The same for pairs of adjacent columns. */
+static void rotate_adjacent(const rotary *c, int64_t at, const float *cosine, const float *sine)
+{
+    for (int64_t h = 0; h < c->o->cols; h += c->o->dim)
+        for (int64_t k = 0; k < c->n; k++) {
+            int64_t i = at + h + 2 * (c->first + k);
+            float a = c->a[i], b = c->a[i + 1];
+            float y[] = { a * cosine[k] - b * sine[k], b * cosine[k] + a * sine[k] };
+            for (int p = 0; p < 2; p++) c->y.data[i + p] = c->y.accumulate ? c->y.data[i + p] + y[p] : y[p];
+        }
+}
+
+static void copy(const rotary *c, int64_t from, int64_t to)
+{
+    for (int64_t i = from; i < to; i += VF_LANES) vf_put_dst(c->y, i, vf_get(c->a + i, to - i), to - i);
+}
+
+/* Columns of a token that are not rotated. */
+static void copy_rest(const rotary *c, int64_t at)
+{
+    const ses_rotary_spec *o = c->o;
+    for (int64_t h = 0; h < o->cols && 2 * o->pairs < o->dim; h += o->dim)
+        copy(c, at + h + 2 * o->pairs, at + h + o->dim);
+    copy(c, at + o->cols, at + c->cols);
 }
 
 static void chunk(void *ctx, int64_t number, void *scratch)
@@ -68,25 +94,26 @@ static void chunk(void *ctx, int64_t number, void *scratch)
         int64_t pos = c->pos[t], from = pos & -STRIDE;
         if (at_pos < from || at_pos > pos) set_angles(c, &at, at_pos = from);
         for (; at_pos < pos; at_pos++) advance(c, &at);
-        for (int64_t k = 0; k < c->n; k++) cosine[k] = (float)at.cosine[k], sine[k] = (float)at.sine[k];
-        rotate(c, t * c->cols, cosine, sine);
+        for (int64_t k = 0; k < c->n; k++) {
+            cosine[k] = (float)(c->o->factor * at.cosine[k]);
+            sine[k] = (float)(c->o->factor * at.sine[k]);
+        }
+        if (c->o->adjacent)
+            rotate_adjacent(c, t * c->cols, cosine, sine);
+        else
+            rotate(c, t * c->cols, cosine, sine);
     }
     bool in_place = c->y.data == c->a && !c->y.accumulate;
-    for (int64_t t = r.begin; t < r.end && !c->first && !in_place; t++)
-        for (int64_t j = c->rotary_cols; j < c->cols; j += VF_LANES)
-            vf_put_dst(c->y, t * c->cols + j, vf_get(c->a + t * c->cols + j, c->cols - j), c->cols - j);
+    for (int64_t t = r.begin; t < r.end && !c->first && !in_place; t++) copy_rest(c, t * c->cols);
 }
 
 void VF_NAME(ses_k_rotary)(ses_exec *x, ses_dst y, const float *a, const int32_t *pos, int64_t rows,
-                           int64_t cols, int64_t rotary_cols, int64_t dim, double theta, double sign)
+                           int64_t cols, const ses_rotary_spec *o)
 {
-    rotary c = {
-        .y = y, .a = a, .pos = pos, .rows = rows, .cols = cols, .rotary_cols = rotary_cols, .dim = dim
-    };
-    for (; c.first < dim / 2; c.first += ANGLES) {
-        c.n = dim / 2 - c.first < ANGLES ? dim / 2 - c.first : ANGLES;
-        for (int64_t k = 0; k < c.n; k++)
-            c.rate[k] = sign * pow(theta, -2.0 * (double)(c.first + k) / (double)dim);
+    rotary c = { .y = y, .a = a, .pos = pos, .rows = rows, .cols = cols, .o = o };
+    for (; c.first < o->pairs; c.first += ANGLES) {
+        c.n = o->pairs - c.first < ANGLES ? o->pairs - c.first : ANGLES;
+        for (int64_t k = 0; k < c.n; k++) c.rate[k] = o->sign * o->rate[c.first + k];
         set_angles(&c, &c.step, 1);
         ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), chunk, &c);
     }

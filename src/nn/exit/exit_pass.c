@@ -103,7 +103,7 @@ static ses_tensor *shrink(const ses_stack *k, ses_forward_ctx *p, ses_stack_ctx 
     ses_tensor *rows;
     if (!select_texts(p, keep, stay, &left, &rows)) return NULL;
     p->in = left;
-    ses_attn_rel_bias(k, p, &p->in, ctx);
+    ses_attn_begin(k, p, &p->in, ctx);
     if (k->vtable && k->vtable->begin) k->vtable->begin(k, p, ctx);
     if (ses_config_scores_distances(p->c)) ses_relative_key_begin(k, p, ctx);
     *start = ses_tape_get_mark(p->tape);
