@@ -227,14 +227,12 @@ static bool is_inexact(const char *name)
 static int n_compared;
 
 /* Two texts of 4 and 6 tokens, targets of 3 and 5. */
-static void check_products(const char *name, const char *config, ses_device *dev)
+static void check_products(const char *name, const char *folder, ses_device *dev)
 {
     static const int32_t cu[] = { 0, 4, 10 }, target_cu[] = { 0, 3, 8 },
                          ids[] = { 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 };
     ses_err e = { 0 };
-    size_t size = 0;
-    char *text = ses_file_read(config, 1 << 20, &size, &e);
-    ses_json_doc *doc = text ? ses_json_parse(text, size, &e) : NULL;
+    ses_json_doc *doc = ses_model_config_open(folder, NULL, &e);
     ses_model *m = doc ? ses_model_new(ses_json_root(doc), dev, NULL, &e) : NULL;
     ses_tape *t = m ? ses_tape_new(dev, NULL, &e) : NULL;
     watched w = { .m = m };
@@ -258,13 +256,12 @@ static void check_products(const char *name, const char *config, ses_device *dev
     ses_tape_free(t);
     ses_model_free(m);
     ses_json_free(doc);
-    ses_free(text);
 }
 
 static bool check_case(void *ctx, const char *name)
 {
     char path[300];
-    snprintf(path, sizeof path, "tests/golden/%s/config.json", name);
+    snprintf(path, sizeof path, "tests/golden/%s", name);
     if (name[0] != '.' && ses_path_exists(path)) check_products(name, path, ctx);
     return true;
 }

@@ -130,6 +130,7 @@ const ses_model_desc ses_model_bert = {
     .name = "bert",
     .prefix = "bert.",
     .tokenizer_sets_segments = true,
+    .borrowed_name = true,
     .defaults = { .embed.segments = 2,
                   .pad_id = -1,
                   .head.boundary_positions = 20,

@@ -254,7 +254,7 @@ static bool note_unused(ses_model *m, const ses_tensor_entry *x, unused *u, ses_
 {
     enum { SHOWN = 300 }; /* bytes of names in the error */
     if (m->desc->unread && !strncmp(x->name, m->desc->unread, strlen(m->desc->unread))) return true;
-    if (is_buffer(m, x)) return true;
+    if (is_buffer(m, x) || ses_tensor_is_renamed(m->desc, x->name)) return true;
     const ses_tensor_entry *first = m->c.embed.tied ? alias_of(m, x) : NULL;
     if (first && (first->bytes != x->bytes || memcmp(first->data, x->data, x->bytes)))
         return ses_fail(e, SES_EFORMAT,
@@ -409,7 +409,7 @@ bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, s
     unused u = { 0 };
     bool ok = false, *used = NULL;
     m->file = ses_checkpoint_open_as(dir, m->class->name, e);
-    if (!m->file) return false;
+    if (!m->file || !ses_tensors_rename(m->desc, m->file, e)) return false;
     size_t n = ses_safetensors_count(m->file);
     used = ses_alloc_array(n, sizeof *used, e);
     ses_model_options check = *o;

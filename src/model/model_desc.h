@@ -61,6 +61,13 @@ typedef struct ses_tensor_name {
     const char *name, *hf_name;
 } ses_tensor_name;
 
+/* Tensors of another layout, with the patterns of ses_tensor_name: `from` behind any prefix becomes to[0], or
+ * its rows are divided equally among to[0], to[1], ... */
+enum { SES_RENAME_PARTS = 8 };
+typedef struct ses_tensor_rename {
+    const char *from, *to[SES_RENAME_PARTS];
+} ses_tensor_rename;
+
 /* A class of transformers: the model with these heads. */
 typedef struct ses_class {
     const char *name;
@@ -129,7 +136,11 @@ struct ses_model_desc {
     bool (*post_read)(ses_config *c, const ses_json *config, ses_err *e);
     const char *const *reads;  /* keys of changing_keys.def that post_read reads, NULL-terminated; or NULL */
     ses_name_table tensors[5]; /* in search order; the table config.name_table is searched first */
-    const ses_class *class;    /* the first is the base model */
+    const ses_tensor_rename *renames; /* other layouts of files; NULL: none */
+    size_t n_renames;
+    const char *signature;  /* part of a tensor's name that only this type has; NULL: none */
+    bool borrowed_name;     /* folders of other types have this name, too: their tensors decide */
+    const ses_class *class; /* the first is the base model */
     size_t n_classes;
     /* Models whose encoder and decoder are models of other types: reads both configs and sets m->c,
      * m->source and m->part, instead of the tables above; or NULL. */
@@ -227,6 +238,11 @@ bool ses_config_text(const ses_json *config, const char *key, const char **value
 /* Index of a key's value among n names; an absent key is the first name. */
 bool ses_config_name(const ses_json *config, const char *key, const char *const names[], size_t n,
                      size_t *out, ses_err *e);
+/* rope_config.c: one object of settings; "rope_parameters", "rope_theta" and "rope_scaling" of a config, for
+ * both kinds of layers; a key with the part of a head that is rotated. Defaults are set. */
+bool ses_rope_read(ses_config *c, const ses_json *object, ses_rope *rope, ses_err *e);
+bool ses_rope_config(ses_config *c, const ses_json *config, ses_err *e);
+bool ses_rope_read_fraction(ses_config *c, const ses_json *config, const char *key, ses_err *e);
 /* The class `name`; NULL: the one in "architectures", or the base model. */
 const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *config, const char *name,
                                   ses_err *e);
@@ -254,6 +270,19 @@ static inline bool ses_model_uses_segments(const ses_model *m)
 {
     return ses_config_uses_segments(m->stack[0].c);
 }
+
+/* names.c: matches a name against a pattern: # is a number, a final * the rest. */
+bool ses_name_match(const char *pattern, const char *name, int *number, const char **rest);
+/* Fills number and rest into a transformers pattern; false: buf is too small. inner: layers per group. */
+bool ses_name_expand(char *buf, size_t n, const char *prefix, const char *pattern, int number, int inner,
+                     const char *rest);
+
+/* tensor_renames.c: adds the tensors of the model's own layout to a file of another. */
+bool ses_tensors_rename(const ses_model_desc *d, ses_safetensors *file, ses_err *e);
+bool ses_tensor_is_renamed(const ses_model_desc *d, const char *name);
+/* The config with the model_type of the folder's tensors, if it names another: takes ownership of doc, also
+ * on failure. */
+ses_json_doc *ses_config_recognize(ses_json_doc *doc, const char *dir, ses_err *e);
 
 /* names.c: transformers' name of a parameter, with the base model's prefix if the class has one; and for
  * which = 1, 2, ... its other names in some files. */

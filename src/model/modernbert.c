@@ -50,19 +50,6 @@ static bool read_layers(ses_config *c, const ses_json *config, ses_err *e)
     return true;
 }
 
-/* "rope_parameters" has an object for each kind of layer; the two older keys hold the theta alone. */
-static bool read_theta(double *theta, const ses_json *ropes, const char *kind, ses_err *e)
-{
-    static const char *const reads[] = { "rope_theta", NULL };
-    static const ses_model_desc rope_object = { .name = "modernbert", .reads = reads };
-    const ses_json *rope = ses_json_get(ropes, kind);
-    if (!ses_config_check_keys(&rope_object, rope, rope, e)) return ses_wrap(e, "\"%s\"", kind);
-    ses_json_real(ses_json_get(rope, "rope_theta"), theta);
-    if (!(*theta >= 1 && *theta <= 1e12))
-        return ses_fail(e, SES_EARG, "\"rope_theta\" of %s is %g", kind, *theta);
-    return true;
-}
-
 /* The setting of transformers that also sets "local_attention", to twice its value. */
 static bool check_window(const ses_config *c, const ses_json *config, ses_err *e)
 {
@@ -74,20 +61,10 @@ static bool check_window(const ses_config *c, const ses_json *config, ses_err *e
                     (long long)half, (long long)c->attention.window);
 }
 
-static bool check_ropes(const ses_json *config, const ses_json *ropes, ses_err *e)
-{
-    ses_json_type type = ses_json_type_of(ropes);
-    if (type != SES_JSON_NULL && type != SES_JSON_OBJECT)
-        return ses_json_wrong_type("rope_parameters", ropes, "an object", e);
-    return ses_config_check_keys(&ses_model_modernbert, ropes, config, e) ||
-           ses_wrap(e, "\"rope_parameters\"");
-}
-
 static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
 {
     static const char *const biases[] = { "attention_bias", "mlp_bias", "norm_bias", "classifier_bias" };
     static const char *const poolings[] = { "cls", "mean" };
-    const ses_json *ropes = ses_json_get(config, "rope_parameters");
     bool has[SES_LEN(biases)] = { 0 };
     size_t pooling;
     for (size_t i = 0; i < SES_LEN(biases); i++)
@@ -98,15 +75,11 @@ static bool post_read(ses_config *c, const ses_json *config, ses_err *e)
         return false;
     c->summary.kind = pooling ? SES_SUMMARY_MEAN : SES_SUMMARY_FIRST;
     c->dropout.span = c->dropout.head;
-    if (c->hidden / c->attention.heads % 2)
-        return ses_fail(e, SES_EARG, "rotary positions need heads of an even size");
-    if (!check_window(c, config, e) || !check_ropes(config, ropes, e)) return false;
-    c->attention.window = c->attention.window / 2 + 1;
+    if (!check_window(c, config, e)) return false;
+    c->attention.window = c->attention.causal ? c->attention.window / 2 : c->attention.window / 2 + 1;
     c->dropout.hidden = c->dropout.attention;
     c->lm.act = c->summary.act;
-    return read_theta(&c->position.rope.theta, ropes, "full_attention", e) &&
-           read_theta(&c->position.local_rope.theta, ropes, "sliding_attention", e) &&
-           read_layers(c, config, e);
+    return ses_rope_config(c, config, e) && read_layers(c, config, e);
 }
 
 #define HEAD(name) \
@@ -116,12 +89,14 @@ static const ses_tensor_name tensors[] = {
     { "embed.norm.*", "embeddings.norm.*" },
     { "layer.#.attn.norm.*", "layers.#.attn_norm.*" },
     { "layer.#.attn.qkv.*", "layers.#.attn.Wqkv.*" },
+    { "layer.#.attn.query.*", "layers.#.attn.q_proj.*" },
+    { "layer.#.attn.key.*", "layers.#.attn.k_proj.*" },
+    { "layer.#.attn.value.*", "layers.#.attn.v_proj.*" },
     { "layer.#.attn.out.*", "layers.#.attn.Wo.*" },
     { "layer.#.ffn.norm.*", "layers.#.mlp_norm.*" },
     { "layer.#.ffn.up.*", "layers.#.mlp.Wi.*" },
     { "layer.#.ffn.down.*", "layers.#.mlp.Wo.*" },
     { "final_norm.*", "final_norm.*" },
-    HEAD("lm"),
     HEAD("classify"),
     HEAD("choice"),
     HEAD("tag"),
@@ -134,7 +109,13 @@ static const ses_tensor_name tensors[] = {
     { "lm.out.bias", "/decoder.bias" },
 };
 
-static const ses_class classes[] = {
+static const ses_tensor_name modernbert_heads[] = { HEAD("lm") };
+static const ses_tensor_name modernbert_decoder_heads[] = {
+    { "lm.dense.*", "/lm_head.dense.*" },
+    { "lm.norm.*", "/lm_head.norm.*" },
+};
+
+static const ses_class modernbert_classes[] = {
     { .name = "ModernBertModel" },
     SES_CLASS("ModernBertForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
     SES_CLASS("ModernBertForSequenceClassification", SES_USE_HEAD(sequence_classification, "logits")),
@@ -143,37 +124,50 @@ static const ses_class classes[] = {
     SES_CLASS("ModernBertForQuestionAnswering", SES_USE_HEAD(question_answering, "")),
 };
 
-static const char *const reads[] = { "layer_types", "global_attn_every_n_layers", "rope_parameters",
-                                     "sliding_window", NULL };
-
-const ses_model_desc ses_model_modernbert = {
-    .name = "modernbert",
-    .prefix = "model.",
-    .defaults = { .pad_id = -1,
-                  .attention.window = 128,
-                  .norm.eps = 1e-5,
-                  .dropout.ffn = 0,
-                  .init.range = 0.02,
-                  .position.rope.theta = 160000,
-                  .position.local_rope.theta = 10000,
-                  .ffn.act = SES_ACT_GELU,
-                  .summary.act = SES_ACT_GELU,
-                  .norm.placement = SES_PRE_NORM,
-                  .position.kind = SES_POS_ROTARY,
-                  .attention.qkv_layout = SES_QKV_FUSED,
-                  .embed.norm = true,
-                  .norm.after_last_layer = true,
-                  .norm.no_first_attn_norm = true,
-                  .ffn.gated = true,
-                  .head.prediction_head = true,
-                  .ffn.fused_gate = true,
-                  .lm.bias = true,
-                  .embed.tied = true },
-    .keys = { SES_TABLE(keys) },
-    .post_read = post_read,
-    .reads = reads,
-    .layer_kinds = { "layer_types", "global_attn_every_n_layers", "sliding_attention", "full_attention" },
-    .tensors = { SES_TABLE(tensors) },
-    .class = classes,
-    .n_classes = SES_LEN(classes),
+static const ses_class modernbert_decoder_classes[] = {
+    { .name = "ModernBertDecoderModel" },
+    SES_CLASS("ModernBertDecoderForCausalLM", SES_USE_HEAD(causal_lm, "logits")),
 };
+
+static const char *const reads[] = { "layer_types",     "global_attn_every_n_layers",
+                                     "rope_parameters", "rope_scaling",
+                                     "sliding_window",  NULL };
+
+/* id: "modernbert" or its decoder, whose tokens see earlier ones and whose projections are apart */
+#define MODERNBERT(id, type, ...)                                                          \
+    const ses_model_desc ses_model_##id = {                                                \
+        .name = type,                                                                      \
+        .prefix = "model.",                                                                \
+        .defaults = { .pad_id = -1,                                                        \
+                      .attention.window = 128,                                             \
+                      .norm.eps = 1e-5,                                                    \
+                      .dropout.ffn = 0,                                                    \
+                      .init.range = 0.02,                                                  \
+                      .position.rope.theta = 160000,                                       \
+                      .position.local_rope.theta = 10000,                                  \
+                      .ffn.act = SES_ACT_GELU,                                             \
+                      .summary.act = SES_ACT_GELU,                                         \
+                      .norm.placement = SES_PRE_NORM,                                      \
+                      .position.kind = SES_POS_ROTARY,                                     \
+                      .embed.norm = true,                                                  \
+                      .norm.after_last_layer = true,                                       \
+                      .norm.no_first_attn_norm = true,                                     \
+                      .ffn.gated = true,                                                   \
+                      .head.prediction_head = true,                                        \
+                      .ffn.fused_gate = true,                                              \
+                      .lm.bias = true,                                                     \
+                      .embed.tied = true,                                                  \
+                      __VA_ARGS__ },                                                       \
+        .keys = { SES_TABLE(keys) },                                                       \
+        .post_read = post_read,                                                            \
+        .reads = reads,                                                                    \
+        .layer_kinds = { "layer_types", "global_attn_every_n_layers", "sliding_attention", \
+                         "full_attention" },                                               \
+        .tensors = { SES_TABLE(tensors), SES_TABLE(id##_heads) },                          \
+        .class = id##_classes,                                                             \
+        .n_classes = SES_LEN(id##_classes),                                                \
+    };
+
+MODERNBERT(modernbert, "modernbert", .attention.qkv_layout = SES_QKV_FUSED)
+MODERNBERT(modernbert_decoder, "modernbert-decoder", .attention.causal = true,
+           .summary.kind = SES_SUMMARY_LAST_NON_PAD)

@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Matches a name against a pattern: # is a number, a final * the rest. */
-static bool match(const char *pattern, const char *name, int *number, const char **rest)
+bool ses_name_match(const char *pattern, const char *name, int *number, const char **rest)
 {
     for (;; pattern++) {
         if (*pattern == '*') {
@@ -23,9 +22,8 @@ static bool match(const char *pattern, const char *name, int *number, const char
     }
 }
 
-/* Fills number and rest into a transformers pattern; false: buf is too small. inner: layers per group. */
-static bool expand(char *buf, size_t n, const char *prefix, const char *pattern, int number, int inner,
-                   const char *rest)
+bool ses_name_expand(char *buf, size_t n, const char *prefix, const char *pattern, int number, int inner,
+                     const char *rest)
 {
     size_t at = 0;
     int len = snprintf(buf, n, "%s", prefix);
@@ -67,12 +65,12 @@ static bool find(const tables *in, const char *name, int *which, char *buf, size
             int number = 0;
             const char *rest = "";
             const char *hf_name = t->hf_name + (*t->hf_name == '~');
-            if ((*t->hf_name == '~' && in->c->embed.tied) || !match(t->name, name, &number, &rest) ||
+            if ((*t->hf_name == '~' && in->c->embed.tied) || !ses_name_match(t->name, name, &number, &rest) ||
                 (*which)--)
                 continue;
             bool head = *hf_name == '/';
-            return expand(buf, n, head ? in->outer : in->base, hf_name + head, number,
-                          in->c->layers_per_group ? (int)in->c->layers_per_group : 1, rest);
+            return ses_name_expand(buf, n, head ? in->outer : in->base, hf_name + head, number,
+                                   in->c->layers_per_group ? (int)in->c->layers_per_group : 1, rest);
         }
     }
     return false;

@@ -51,6 +51,7 @@ static const ses_tensor_name xl[] = {
     const ses_model_desc ses_model_##id = {                                                           \
         .name = type,                                                                                 \
         .prefix = base,                                                                               \
+        .borrowed_name = true,                                                                        \
         .defaults = { .embed.segments = 1,                                                            \
                       .pad_id = 1,                                                                    \
                       .norm.eps = 1e-12,                                                              \

@@ -5,7 +5,7 @@
 #define SES_NN_CONFIG_H
 
 #include "base/labels/tag_scheme.h"
-#include "op/rope.h"
+#include "op/rope/rope.h"
 #include "sesame/model.h"
 #include "sesame/unstable/ops.h"
 
@@ -154,12 +154,12 @@ typedef struct ses_config {
 
     struct {
         ses_position_kind kind;
-        int64_t max;             /* longest sequence */
-        int64_t offset;          /* rows of the table before position 0 */
-        int64_t extra_rows;      /* rows of the table beyond `max` */
-        bool skips_pad;          /* a token with the padding id gets the padding row and is not counted */
-        bool from_mask;          /* transformers counts positions over the attention mask (OPT) */
-        bool distances_unscaled; /* the scores of distances are added after scaling (ALBERT) */
+        int64_t max;               /* longest sequence */
+        int64_t offset;            /* rows of the table before position 0 */
+        int64_t extra_rows;        /* rows of the table beyond `max` */
+        bool skips_pad;            /* a token with the padding id gets the padding row and is not counted */
+        bool from_mask;            /* transformers counts positions over the attention mask (OPT) */
+        bool distances_unscaled;   /* the scores of distances are added after scaling (ALBERT) */
         ses_rope rope, local_rope; /* rotary frequencies in layers with full attention, in local layers */
         double rotary_fraction;    /* part of each head that is rotated; 0: all */
         bool rotary_adjacent;      /* pairs of adjacent columns are rotated, not of two halves */
@@ -180,7 +180,7 @@ typedef struct ses_config {
          * (two towers); 0: none */
         int64_t tower_layers;
         ses_qkv_layout qkv_layout;
-        int64_t kv_heads;    /* heads of keys and values, each read by heads / kv_heads queries; 0: heads */
+        int64_t kv_heads; /* heads of keys and values, each read by heads / kv_heads queries; 0: heads */
         ses_qk_norm qk_norm;
         bool no_bias;     /* all four projections lack a bias */
         bool no_qkv_bias; /* query, key and value projections lack a bias */
@@ -320,7 +320,8 @@ typedef struct ses_config {
     /* The vector a sequence classifier reads in models without a pooler. */
     struct {
         ses_summary kind;
-        bool no_proj; /* no dense layer */
+        bool no_proj;        /* no dense layer */
+        bool dense_by_token; /* a mean: the dense layer reads each token, not the mean */
         ses_act act;
         ses_act sequence_summary_act; /* replaces act in classes with uses_sequence_summary_act (ELECTRA) */
     } summary;

@@ -130,7 +130,8 @@ ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const cha
     ses_norm n = { .gain = add(s, base, "weight", SES_DIM(width), SES_INIT_ONE) };
     if (kind == SES_NORM_LAYER_NO_AFFINE) ses_store_set_role(s, n.gain, SES_PARAM_CONSTANT);
     if (kind == SES_NORM_RMS_PLUS_ONE) ses_store_set_init(s, n.gain, SES_INIT_ZERO), n.plus = 1;
-    if (kind != SES_NORM_RMS && kind != SES_NORM_RMS_PLUS_ONE) n.bias = add(s, base, "bias", SES_DIM(width), SES_INIT_ZERO);
+    if (kind != SES_NORM_RMS && kind != SES_NORM_RMS_PLUS_ONE)
+        n.bias = add(s, base, "bias", SES_DIM(width), SES_INIT_ZERO);
     if (kind == SES_NORM_LAYER_NO_BIAS || kind == SES_NORM_LAYER_NO_AFFINE)
         ses_store_set_role(s, n.bias, SES_PARAM_CONSTANT);
     return n;

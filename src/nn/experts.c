@@ -1,6 +1,6 @@
-/* A mixture of experts instead of a feed-forward block (Shazeer et al. 2017, as in nomic-embed v2): each token
- * passes the experts that a linear router finds likeliest, and gets the sum of their outputs, weighted by
- * their probabilities. A token's result does not depend on the others of its batch. */
+/* A mixture of experts instead of a feed-forward block (Shazeer et al. 2017, as in nomic-embed v2): each
+ * token passes the experts that a linear router finds likeliest, and gets the sum of their outputs, weighted
+ * by their probabilities. A token's result does not depend on the others of its batch. */
 #include "nn.h"
 
 #include "base/alloc.h"
@@ -52,30 +52,30 @@ static void choose(const ses_real *p, int64_t n, int64_t top, int32_t *chosen)
 }
 
 /* Which rows pass which experts. row: tokens of expert 0, then of expert 1, ...; prob: the element of the
- * probabilities of each; place[k * tokens + t]: where token t's expert of rank k is in this order. */
+ * probabilities of each; at[k * tokens + t]: where token t's expert of rank k is in this order. */
 typedef struct routes {
-    int32_t *row, *prob, *place, *first;
+    int32_t *row, *prob, *at, *first;
 } routes;
 
 static bool routes_make(routes *r, ses_tape *t, const ses_tensor *p, int64_t top)
 {
-    int64_t tokens = ses_rows(p), n = ses_cols(p), at = 0;
+    int64_t tokens = ses_rows(p), n = ses_cols(p), n_rows = 0;
     int32_t *chosen = ses_tape_host_alloc(t, (size_t)(tokens * top), sizeof *chosen);
     r->row = ses_tape_host_alloc(t, (size_t)(tokens * top), sizeof *r->row);
     r->prob = ses_tape_host_alloc(t, (size_t)(tokens * top), sizeof *r->prob);
-    r->place = ses_tape_host_alloc(t, (size_t)(tokens * top), sizeof *r->place);
+    r->at = ses_tape_host_alloc(t, (size_t)(tokens * top), sizeof *r->at);
     r->first = ses_tape_host_alloc(t, (size_t)n + 1, sizeof *r->first);
-    if (!chosen || !r->row || !r->prob || !r->place || !r->first) return false;
+    if (!chosen || !r->row || !r->prob || !r->at || !r->first) return false;
     for (int64_t i = 0; i < tokens; i++) choose(p->f + i * n, n, top, chosen + i * top);
     for (int64_t e = 0; e < n; e++) {
-        r->first[e] = (int32_t)at;
+        r->first[e] = (int32_t)n_rows;
         for (int64_t i = 0; i < tokens * top; i++) {
             if (chosen[i] != e) continue;
-            r->row[at] = (int32_t)(i / top), r->prob[at] = (int32_t)(i / top * n + e);
-            r->place[i % top * tokens + i / top] = (int32_t)at++;
+            r->row[n_rows] = (int32_t)(i / top), r->prob[n_rows] = (int32_t)(i / top * n + e);
+            r->at[i % top * tokens + i / top] = (int32_t)n_rows++;
         }
     }
-    r->first[n] = (int32_t)at;
+    r->first[n] = (int32_t)n_rows;
     return true;
 }
 
@@ -116,7 +116,7 @@ ses_tensor *ses_experts_run(const ses_experts *x, ses_forward_ctx *p, ses_tensor
     all = weigh(t, all, prob);
     ses_tensor *y = NULL;
     for (int64_t k = 0; all && k < top; k++) {
-        ses_tensor *part = ses_gather(t, all, ses_tape_ints(t, r.place + k * tokens, tokens));
+        ses_tensor *part = ses_gather(t, all, ses_tape_ints(t, r.at + k * tokens, tokens));
         y = y ? ses_add(t, y, part) : part;
     }
     return y ? ses_affine(t, y, NULL, x->bias) : NULL;

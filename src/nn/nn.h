@@ -226,13 +226,14 @@ ses_tensor *ses_bottlenecks_run(const ses_bottlenecks *b, ses_forward_ctx *p, se
 typedef struct ses_layer {
     ses_attn_params self, cross;
     ses_norm self_norm, cross_norm, ffn_norm;
-    /* of the sublayers' outputs (norm.sandwich), or behind self_norm (norm.second_attn_norm); gain NULL: none */
+    /* norms of the outputs (norm.sandwich), or behind self_norm (norm.second_attn_norm); gain NULL:
+     * none */
     ses_norm self_norm2, ffn_norm2;
     ses_dense up, gate, down;
     struct ses_experts *experts; /* replace up, gate and down; NULL: none */
-    ses_tensor *distance; /* [2 * positions - 1, head size], SES_POS_RELATIVE_KEY; else NULL */
-    ses_tensor *buckets;  /* [buckets, heads]: the layer's own bias by distance; NULL: none */
-    int64_t window;       /* 0: full attention */
+    ses_tensor *distance;        /* [2 * positions - 1, head size], SES_POS_RELATIVE_KEY; else NULL */
+    ses_tensor *buckets;         /* [buckets, heads]: the layer's own bias by distance; NULL: none */
+    int64_t window;              /* 0: full attention */
     ses_tower tower;
     ses_bottlenecks after_attn, after_ffn;
 } ses_layer;
@@ -364,8 +365,8 @@ ses_tensor *ses_virtual_part(const ses_virtual *v, ses_tape *t, ses_tensor *pref
 void ses_virtual_prepend(const ses_virtual *v, ses_forward_ctx *p, ses_tensor *prefix, int i,
                          ses_attention_inputs *in);
 
-/* attention_inputs.c: queries from x; keys and values from `from` (NULL: a cache holds them). heads: of an int8
- * output, see ses_dense_run_fused; 0: none. */
+/* attention_inputs.c: queries from x; keys and values from `from` (NULL: a cache holds them). heads: of an
+ * int8 output, see ses_dense_run_fused; 0: none. */
 void ses_attn_project(const ses_attn_params *a, ses_forward_ctx *p, const ses_stack_ctx *ctx, bool local,
                       ses_tensor *x, ses_tensor *from, int64_t heads, ses_attention_inputs *in);
 /* ses_stack_ctx.kv_rows; NULL: as many heads of keys as of queries. */
@@ -386,8 +387,8 @@ ses_tensor *ses_experts_run(const ses_experts *x, ses_forward_ctx *p, ses_tensor
 ses_attn_params ses_attn_params_add(ses_store *s, const ses_config *c, int64_t heads, const char *name);
 /* The same for cross attention, whose queries have a matrix of their own. */
 ses_attn_params ses_cross_params_add(ses_store *s, const ses_config *c, int64_t heads, const char *name);
-/* Sets what all layers read: the position bias of the scores, or the buckets of the layers' tables; the rows of
- * grouped heads. */
+/* Sets what all layers read: the position bias of the scores, or the buckets of the layers' tables; the rows
+ * of grouped heads. */
 void ses_attn_begin(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs, ses_stack_ctx *ctx);
 
 /* relative_key.c: the tables of SES_POS_RELATIVE_KEY and SES_POS_RELATIVE_KEY_QUERY. */

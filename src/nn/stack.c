@@ -332,8 +332,8 @@ static ses_tensor *feed_forward_fused(const ses_layer *l, ses_forward_ctx *p, se
 }
 
 /* Sublayers: x + dropout(f(norm(x))) in pre-norm, norm(x + dropout(f(x))) in post-norm. d is the last dense
- * layer of f; d NULL: y includes it. b: adapters of the sublayer; NULL: none. n2: a second norm, of f's output
- * in pre-norm, of the sum of x and the result in post-norm; gain NULL: none. */
+ * layer of f; d NULL: y includes it. b: adapters of the sublayer; NULL: none. n2: a second norm, of f's
+ * output in pre-norm, of the sum of x and the result in post-norm; gain NULL: none. */
 static ses_tensor *norm_before(ses_forward_ctx *p, ses_norm n, ses_tensor *x)
 {
     return p->c->norm.placement == SES_PRE_NORM && n.gain ? ses_norm_run(p->tape, n, x, NULL, p->c->norm.eps)
@@ -415,7 +415,8 @@ ses_tensor *ses_layer_run(const ses_stack *k, ses_forward_ctx *p, const ses_stac
         query_rows = same ? residual : ses_used_rows_gather(p, ctx->seqs, in);
     ses_tensor *y = self_attention(k, l, p, ctx, in, query_rows, i);
     if (!k->cross) y = ses_layer_used_rows(k, p, ctx, y, i);
-    x = residual_after(p, &l->self.out, l->self_norm, l->self_norm2, &l->after_attn, y, c->dropout.hidden, residual);
+    x = residual_after(p, &l->self.out, l->self_norm, l->self_norm2, &l->after_attn, y, c->dropout.hidden,
+                       residual);
     if (k->cross) {
         y = cross_attention(k, l, p, ctx, norm_before(p, l->cross_norm, x), i);
         y = ses_layer_used_rows(k, p, ctx, y, i), x = ses_layer_used_rows(k, p, ctx, x, i);
@@ -497,9 +498,9 @@ static ses_tensor *run_layers_as_graph(layers *l, const ses_seqs *seqs, ses_tens
     enum { MAX_ELEMS = 64 << 20 }; /* elements of the hidden state; larger ones gain nothing */
     const ses_forward_ctx *p = l->p;
     bool default_layers = !l->k->vtable && !l->k->cross && !l->ctx->rel_dist_to_row &&
-                          !p->c->rel_bias.per_layer && !l->ctx->kv_rows && !p->c->ffn.experts && !p->batch->cache &&
-                          !(l->k->pruned.left && l->ctx->rel_bias) && !p->hooked && !l->ctx->prefix &&
-                          !p->leaving && p->attn_mask == SES_ATTN_MASK_DEFAULT;
+                          !p->c->rel_bias.per_layer && !l->ctx->kv_rows && !p->c->ffn.experts &&
+                          !p->batch->cache && !(l->k->pruned.left && l->ctx->rel_bias) && !p->hooked &&
+                          !l->ctx->prefix && !p->leaving && p->attn_mask == SES_ATTN_MASK_DEFAULT;
     if (!l->rewinds || !default_layers || seqs->tokens * p->c->hidden > MAX_ELEMS || !seqs->cu_seqlens)
         return run_layers(l, x);
     const ses_used_rows *used = &p->used;

@@ -83,6 +83,10 @@ ses_tensor *ses_summary_run(const ses_head_params *h, ses_forward_ctx *p, const 
     ses_tape *t = p->tape;
     double rate = ses_head_dropout_rate(p->c);
     if (at->pooled) return ses_dropout(t, at->pooled, rate);
+    if (p->c->summary.dense_by_token && h->dense.w)
+        return ses_dropout(
+            t, ses_pool_rows(t, ses_prediction_head_run(h, p, at->x), at->seqs->cu_seqlens, SES_POOL_MEAN),
+            rate);
     ses_tensor *x = ses_summary_gather(p, at);
     if (p->c->summary.kind == SES_SUMMARY_LAST_NON_PAD) return x;
     if (p->c->summary.kind == SES_SUMMARY_CLS_INDEX) return ses_dropout(t, x, p->c->dropout.summary_first);

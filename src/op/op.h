@@ -7,7 +7,7 @@
 #define SES_OP_H
 
 #include "kernel/kernel.h"
-#include "rope.h"
+#include "op/rope/rope.h"
 #include "sesame/unstable/ops.h"
 
 enum { SES_MAX_IN = 10, SES_MAX_SAVED = 3 };
@@ -202,10 +202,10 @@ ses_tensor *ses_layer_norm_dropout(ses_tape *t, ses_tensor *x, double rate, ses_
 ses_tensor *ses_rms_norm_plus(ses_tape *t, ses_tensor *x, ses_tensor *gain, double eps, double plus);
 
 typedef struct ses_rotary_options {
-    int64_t cols, dim;  /* heads of size dim in the first columns */
-    int64_t pairs;      /* of each head the first 2 pairs columns are rotated; 0: all */
-    bool adjacent;      /* pairs of adjacent columns, not of two halves */
-    bool inplace;       /* the caller gives x up: the result overwrites it */
+    int64_t cols, dim; /* heads of size dim in the first columns */
+    int64_t pairs;     /* the first 2 pairs columns of a head are rotated; 0: all */
+    bool adjacent;     /* pairs of adjacent columns, not of two halves */
+    bool inplace;      /* the caller gives x up: the result overwrites it */
     ses_rope rope;
     /* SES_ROPE_DYNAMIC, which depends on the length of a sequence; on the host, until the tape is reset */
     const int32_t *cu_seqlens;

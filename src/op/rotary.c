@@ -35,7 +35,9 @@ static void run_rows(const ses_node *n, ses_dst y, const ses_real *x, double sig
     const ses_rotary_options *o = &((const attr *)n->attr)->o;
     double rate[SES_ROTARY_MAX_PAIRS];
     int64_t cols = ses_cols(n->out);
-    ses_rotary_spec spec = { o->cols, o->dim, pairs_of(o), o->adjacent, rate, ses_rope_factor(&o->rope), sign };
+    ses_rotary_spec spec = {
+        o->cols, o->dim, pairs_of(o), o->adjacent, rate, ses_rope_factor(&o->rope), sign
+    };
     ses_rope_rates(&o->rope, spec.pairs, length, rate);
     n->k->rotary(n->exec, ses_dst_at(n, y, from * cols), ses_elem_at(n, x, from * cols), n->in[1]->i + from,
                  to - from, cols, &spec);
@@ -90,15 +92,13 @@ static const ses_case cases[] = {
       .attr = &(const attr){ { 12, 6, .adjacent = true, THETA(10000) } } },
     { .dim = { { 5, 48 }, { 5 } },
       .ints = { [1] = near },
-      .attr = &(const attr){
-          { 48, 24, ROPE(.type = SES_ROPE_YARN, .theta = 1000, .factor = 4, .original = 16) } } },
+      .attr = &(const attr){ { 48, 24,
+                               ROPE(.type = SES_ROPE_YARN, .theta = 1000, .factor = 4, .original = 16) } } },
     { .dim = { { 5, 16 }, { 5 } },
       .ints = { [1] = near },
-      .attr = &(const attr){ { 16,
-                               8,
-                               ROPE(.type = SES_ROPE_DYNAMIC, .theta = 100, .factor = 2, .original = 2),
-                               .cu_seqlens = ends,
-                               .seqs = 2 } } },
+      .attr =
+          &(const attr){ { 16, 8, ROPE(.type = SES_ROPE_DYNAMIC, .theta = 100, .factor = 2, .original = 2),
+                           .cu_seqlens = ends, .seqs = 2 } } },
 };
 const ses_op ses_op_rotary = {
     .name = "rotary",

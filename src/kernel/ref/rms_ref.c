@@ -20,7 +20,8 @@ static void rms_rows(void *ctx, int64_t chunk, void *scratch)
         double squares = 0;
         for (int64_t j = 0; j < f->cols; j++) squares += (double)a[j] * a[j];
         double rstd = 1 / sqrt(squares / f->cols + f->eps);
-        for (int64_t j = 0; j < f->cols; j++) f->y[row * f->cols + j] = (ses_real)(a[j] * rstd * (f->gain[j] + f->plus));
+        for (int64_t j = 0; j < f->cols; j++)
+            f->y[row * f->cols + j] = (ses_real)(a[j] * rstd * (f->gain[j] + f->plus));
         if (f->stat) f->stat[row] = (ses_real)rstd;
     }
 }

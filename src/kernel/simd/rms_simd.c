@@ -18,10 +18,10 @@ VF_INLINE vf_pair add_square(vf_pair sum, void *ctx, int64_t i, int64_t left)
     return sum;
 }
 
-/* y = x rstd (gain + plus). Rows of at most NARROW columns are rounded once: rest is the rounding error of the first
- * product, x high, plus x times the rounding error of rstd. */
-VF_INLINE void scale_row(float *y, const float *a, const float *gain, int64_t cols, double rstd,
-                         double plus, const bool narrow)
+/* y = x rstd (gain + plus). Rows of at most NARROW columns are rounded once: rest is the rounding error of
+ * the first product, x high, plus x times the rounding error of rstd. */
+VF_INLINE void scale_row(float *y, const float *a, const float *gain, int64_t cols, double rstd, double plus,
+                         const bool narrow)
 {
     vf high = vf_set1((float)rstd), minus_high = vf_set1(-(float)rstd);
     vf offset = vf_set1((float)plus);

@@ -176,7 +176,7 @@ static ses_json_doc *load_config(const char *dir, const char *class, ses_err *e)
 {
     ses_json_doc *config = load_folder_config(dir, class, e);
     if (!config) ses_hub_explain(dir, e);
-    return config;
+    return config ? ses_config_recognize(config, dir, e) : NULL;
 }
 
 ses_json_doc *ses_model_config_open_as(const char *dir, const char *base, const char *class_name, ses_err *e)

@@ -97,6 +97,14 @@ static double vector_flops(const ses_param *p)
     return norm ? bias ? 0 : NORM * elements(p->tensor) : elements(p->tensor);
 }
 
+/* A matrix that only the tokens of one expert read. */
+static bool is_expert(const char *name)
+{
+    const char *after = strstr(name, ".ffn.up.");
+    if (!after) after = strstr(name, ".ffn.down.");
+    return after && strspn(strchr(after + 5, '.') + 1, "0123456789");
+}
+
 static void add_param(const counter *k, const ses_param *p)
 {
     const ses_stack *s = &k->m->stack[stack_of(k->m, p->name)];
@@ -112,6 +120,7 @@ static void add_param(const counter *k, const ses_param *p)
         return;
     }
     double uses = uses_of(s, p->name);
+    if (is_expert(p->name)) uses *= (double)s->c->ffn.expert_top / (double)s->c->ffn.experts;
     if (p->embedding) {
         put(k, unit, SES_FLOP_LOOKUP, 2 * elements(t) * uses);
         if (t == s->segment) put(k, unit, SES_FLOP_EMBED, (double)ses_cols(t));

@@ -1,5 +1,5 @@
 /* Attention parameters of a layer, and position biases on the scores (T5 buckets, ALiBi). */
-#include "nn.h"
+#include "nn/nn.h"
 
 #include "kernel/attention_chunking.h"
 #include "op/op.h"
@@ -40,8 +40,8 @@ static void separate_add(ses_attn_params *a, ses_store *s, const ses_config *c, 
     char names[3][160];
     for (int i = 0; i < 3; i++) snprintf(names[i], sizeof names[i], "%s.%s", name, of[i]);
     if (kv == inner) {
-        ses_dense_add_fused(s, (ses_dense *const[]){ &a->query, &a->key, &a->value }, 3, inner, c->hidden, bias,
-                            (const char *const[]){ names[0], names[1], names[2] });
+        ses_dense_add_fused(s, (ses_dense *const[]){ &a->query, &a->key, &a->value }, 3, inner, c->hidden,
+                            bias, (const char *const[]){ names[0], names[1], names[2] });
         return;
     }
     a->query = ses_dense_add_layout(s, SES_OUT_IN, inner, c->hidden, bias, names[0]);

@@ -1,9 +1,9 @@
 /* Attention scores by distance (Shaw et al. 2018; SES_POS_RELATIVE_KEY, SES_POS_RELATIVE_KEY_QUERY): each
  * layer has a vector per distance, which all its heads share. It is multiplied by the query, or by the query
  * and by the key, and added to the scores. */
-#include "nn.h"
+#include "nn/nn.h"
 
-#include "layer_hooks.h"
+#include "nn/layer_hooks.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* Queries, keys and values of attention: projections, norms of heads, rotary positions, grouped heads. */
-#include "nn.h"
+#include "nn/nn.h"
 
 #include "op/op.h"
 

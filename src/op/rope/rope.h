@@ -22,8 +22,8 @@ typedef struct ses_rope {
     double mixed_b;              /* NTK: exponent of the mixed form; 0: the plain one */
     double beta_fast, beta_slow; /* YaRN: turns within `original` tokens where the ramp begins and ends */
     double attention_factor, mscale, mscale_all_dim;
-    bool exact_ramp;             /* YaRN: its ends are not rounded to whole columns */
-    double low_freq, high_freq;  /* Llama 3: wavelengths of the ramp, as parts of `original` */
+    bool exact_ramp;            /* YaRN: its ends are not rounded to whole columns */
+    double low_freq, high_freq; /* Llama 3: wavelengths of the ramp, as parts of `original` */
 } ses_rope;
 
 enum { SES_ROPE_MAX_PAIRS = 256 }; /* heads of at most 512 rotated columns */
