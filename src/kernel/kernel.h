@@ -49,7 +49,7 @@ typedef struct ses_rotary_spec {
     int64_t cols, dim, pairs;
     bool adjacent;      /* pair d is the columns 2 d and 2 d + 1, else d and d + pairs */
     const double *rate; /* host, [pairs]: angle of one position */
-    double factor;      /* of cos and sin */
+    double factor;      /* cos and sin are multiplied by it */
     double sign;        /* -1: the inverse rotation */
 } ses_rotary_spec;
 
