@@ -3,6 +3,7 @@
 import re
 
 from ._model import Model
+from ._sesame import FormatError
 from ._tokenizer import Tokenizer
 
 AutoTokenizer = Tokenizer
@@ -19,7 +20,11 @@ class AutoModel:
         a head is never random."""
         arguments["dtype"] = torch_dtype if dtype is None else dtype
         if not cls._endings:
-            return Model(model, head=False, **arguments)
+            plain = Model(model, head=False, **arguments)
+            try:  # with the pooler, if the folder has one
+                return Model(model, class_name=plain.info["class_name"], **arguments)
+            except FormatError:
+                return plain
         opened = Model(model, **arguments)
         name = opened.info["class_name"]
         if name.endswith(cls._endings):

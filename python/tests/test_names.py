@@ -21,6 +21,8 @@ class Auto(unittest.TestCase):
         self.assertEqual(sesame.AutoModelForPreTraining.from_pretrained("sesame-small").info["head"], masked.info["head"])
         plain = sesame.AutoModel.from_pretrained("sesame-small")
         self.assertEqual((plain.info["class_name"], plain.info["head"]), ("ModernBertModel", None))
+        pooled = sesame.AutoModel.from_pretrained(ROOT / "tests/golden/bert-classify")([[2, 5, 3]])
+        self.assertEqual(list(pooled), ["last_hidden_state", "pooler_output"])
         for name, model in [("CausalLM", "sesame-gpt"), ("TokenClassification", "sesame-ner"), ("QuestionAnswering", "sesame-qa"),
                             ("SequenceClassification", "sesame-sentiment")]:
             opened = getattr(sesame, "AutoModelFor" + name).from_pretrained(model)

@@ -100,7 +100,7 @@ class Stubs(unittest.TestCase):
 class Import(unittest.TestCase):
     @unittest.skipIf(SANITIZED, "times of a sanitizer mean nothing")
     def test_time(self):
-        code = "import time; t = time.perf_counter(); import sesame; print(time.perf_counter() - t)"
+        code = "import time; t = time.process_time(); import sesame; print(time.process_time() - t)"
         times = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
                  for _ in range(5)]
         self.assertLess(min(times), 0.05)
