@@ -89,7 +89,7 @@ static void check_losses(ses_device *dev)
     const loss_case cases[] = {
         { "choose",
           "tests/golden/gpt-double-heads",
-          &ses_finetune_task_choose,
+          &ses_finetune_task_multiple_choice,
           false,
           { .seqs = 4,
             .tokens = 27,

@@ -1,5 +1,6 @@
-/* Task answer: the span of a passage that answers a question. A passage that is too long is split into
- * overlapping windows; the answer is the best span of all windows, as in transformers' run_qa.py. */
+/* Question answering (task answer): the span of a passage that answers a question. A passage that is too long
+ * is split into overlapping windows; the answer is the best span of all windows, as in transformers'
+ * run_qa.py. */
 #include "tune/multi/ensemble.h"
 
 #include "model/model_desc.h"
@@ -288,7 +289,7 @@ static bool open_answer(ses_finetuner *t, ses_err *e)
                     t->model->class->name);
 }
 
-const ses_finetune_task ses_finetune_task_answer = {
+const ses_finetune_task ses_finetune_task_question_answering = {
     .name = "answer",
     .aliases = "question-answering",
     .summary = "the span of a passage that answers a question",

@@ -1,5 +1,5 @@
-/* Task continue: causal language modeling. Texts are joined and split into blocks of equal length, the
- * rest is dropped, as in transformers' run_clm.py; or each text is a sequence (line_by_line). */
+/* Language models (task continue): causal language modeling. Texts are joined and split into blocks of equal
+ * length, the rest is dropped, as in transformers' run_clm.py; or each text is a sequence (line_by_line). */
 #include "finetuner.h"
 
 #include "base/alloc.h"
@@ -228,7 +228,7 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
     ses_json_member_real(w, "perplexity", exp(mean));
 }
 
-#define CONTINUE                                                                                             \
+#define LANGUAGE_MODEL                                                                                       \
     .name = "continue", .aliases = "text-generation", .summary = "causal language modeling: the next token", \
     .head = &ses_head_causal_lm, .data = SES_DATA_TEXT, .format = SES_DATA_LINES, .target = SES_TARGET_TAGS, \
     .default_max_length = 1024, .generates = true, .metrics = "perplexity", .best_metric = "perplexity",     \
@@ -236,10 +236,10 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
     .fill_prediction = fill_prediction, .put_prediction = put_prediction
 
 /* Sequence autoencoder (Dai and Le 2015): each text is reproduced from the state after it. */
-static const ses_finetune_task autoencoder = { CONTINUE, .loss_name = "autoencoder", .open = open_autoencoder,
-                                               .encode = encode_twice };
+static const ses_finetune_task autoencoder = { LANGUAGE_MODEL, .loss_name = "autoencoder",
+                                               .open = open_autoencoder, .encode = encode_twice };
 static const ses_finetune_task *const others[] = { &autoencoder, NULL };
 
-const ses_finetune_task ses_finetune_task_continue = { CONTINUE, .loss_name = "causal",
-                                                       .other_losses = others, .encode = encode,
-                                                       .finish_encoding = finish_encoding };
+const ses_finetune_task ses_finetune_task_language_model = { LANGUAGE_MODEL, .loss_name = "causal",
+                                                             .other_losses = others, .encode = encode,
+                                                             .finish_encoding = finish_encoding };

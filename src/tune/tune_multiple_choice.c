@@ -1,5 +1,5 @@
-/* Task choose: which of several texts fits. Each choice is a sequence: the text, then the common beginning
- * of the choices and the choice, as in transformers' run_swag.py. */
+/* Multiple choice (task choose): which of several texts fits. Each choice is a sequence: the text, then the
+ * common beginning of the choices and the choice, as in transformers' run_swag.py. */
 #include "tune/gpt/gpt_tuning.h"
 #include "tune/multi/ensemble.h"
 
@@ -103,22 +103,23 @@ static bool open_gpt(ses_finetuner *t, ses_err *e)
     return ses_gpt_open(t, e);
 }
 
-#define CHOOSE                                                                                              \
+#define MULTIPLE_CHOICE                                                                                     \
     .name = "choose", .aliases = "multiple-choice", .summary = "which of several texts fits",               \
     .head = &ses_head_multiple_choice, .data = SES_DATA_CHOICE, .target = SES_TARGET_CLASS, .group = group, \
     .metrics = "accuracy", .best_metric = "accuracy", .begin = begin,                                       \
     .combine = ses_ensemble_combine_classes, .fill_evaluation = fill_evaluation,                            \
     .fill_prediction = fill_prediction, .put_prediction = put_prediction
 
-static const ses_finetune_task choose_gpt = { CHOOSE,
-                                              .way = SES_WAY_GPT,
-                                              .lm_head = &ses_head_causal_lm,
-                                              .open_tokenizer = ses_gpt_open_tokenizer,
-                                              .put_config = ses_gpt_put_config,
-                                              .open = open_gpt,
-                                              .loss = ses_gpt_loss,
-                                              .predict_batch = ses_gpt_predict_batch,
-                                              .encode = encode_gpt };
-const ses_finetune_task ses_finetune_task_choose = { CHOOSE, .ways = { [SES_WAY_GPT] = &choose_gpt },
-                                                     .open = open_plain, .encode = encode,
-                                                     .collect = ses_finetuner_collect_scores };
+static const ses_finetune_task gpt_way = { MULTIPLE_CHOICE,
+                                           .way = SES_WAY_GPT,
+                                           .lm_head = &ses_head_causal_lm,
+                                           .open_tokenizer = ses_gpt_open_tokenizer,
+                                           .put_config = ses_gpt_put_config,
+                                           .open = open_gpt,
+                                           .loss = ses_gpt_loss,
+                                           .predict_batch = ses_gpt_predict_batch,
+                                           .encode = encode_gpt };
+const ses_finetune_task ses_finetune_task_multiple_choice = { MULTIPLE_CHOICE,
+                                                              .ways = { [SES_WAY_GPT] = &gpt_way },
+                                                              .open = open_plain, .encode = encode,
+                                                              .collect = ses_finetuner_collect_scores };

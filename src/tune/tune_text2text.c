@@ -1,5 +1,5 @@
-/* Task rewrite: text to text, as summarization and translation. The decoder is trained with teacher
- * forcing and evaluated by the texts it generates. */
+/* Sequence to sequence (task rewrite): text to text, as summarization and translation. The decoder is trained
+ * with teacher forcing and evaluated by the texts it generates. */
 #include "finetuner.h"
 
 #include "base/alloc.h"
@@ -197,7 +197,7 @@ static void put_prediction(ses_finetuner *t, const ses_finetune_set *s, const se
     ses_json_member_string(w, "text", o->text[row]);
 }
 
-const ses_finetune_task ses_finetune_task_rewrite = {
+const ses_finetune_task ses_finetune_task_text2text = {
     .name = "rewrite",
     .aliases = "text2text-generation|summarization|translation",
     .summary = "text to text: summaries, translations",
