@@ -84,15 +84,12 @@ static bool open_model(ses_pipeline *p, const ses_pipeline_options *o, ses_err *
 
 /* ---- the tokenizer ---- */
 
-/* The folder's tokenizer. An adapter's folder may have none: then the one of the model it belongs to. */
 static bool load_tokenizer(ses_pipeline *p, ses_err *e)
 {
-    if (ses_model_is_adapter(p->dir) && !ses_dir_has_tokenizer(p->dir)) {
-        char *dir = ses_model_base_dir(p->dir, p->base_model, e);
-        if (!dir) return false;
-        ses_free(p->dir);
-        p->dir = dir;
-    }
+    char *dir = ses_tokenizer_home(p->dir, p->base_model, e);
+    if (!dir) return false;
+    ses_free(p->dir);
+    p->dir = dir;
     p->own_tokenizer = ses_tokenizer_open_lower(p->dir, p->settings.lowercase, e);
     return p->own_tokenizer != NULL;
 }
@@ -108,24 +105,32 @@ static bool check_vocab_size(const ses_pipeline *p, ses_err *e)
                p->dir, (long long)tokenizer - 1, (long long)model);
 }
 
-/* A folder may have a tokenizer for the decoder's texts, with a vocabulary of its own. */
+bool ses_target_tokenizer_open(const char *dir, const ses_model *m, ses_tokenizer **t,
+                               ses_encode_ctx **tokens, ses_err *e)
+{
+    if (!ses_tokenizer_open_target(dir, t, e)) return false;
+    if (!*t) return true;
+    if (ses_tokenizer_vocab_size(*t) > ses_model_vocab_size(m))
+        return ses_fail(e, SES_EARG,
+                        "%s: the tokenizer of the target has ids up to %lld, but the decoder only %lld: they "
+                        "belong to different models",
+                        dir, (long long)ses_tokenizer_vocab_size(*t) - 1, (long long)ses_model_vocab_size(m));
+    *tokens = ses_encode_ctx_new(*t, e);
+    return *tokens != NULL;
+}
+
 static bool open_target_tokenizer(ses_pipeline *p, ses_err *e)
 {
     const ses_tokenizer *t = p->original ? p->original->target_tokenizer : NULL;
     p->target_tokenizer = p->tokenizer, p->target_tokens = p->tokens;
     if (!p->model->stack[1].layer || t == p->tokenizer) return true;
-    if (!t && !ses_tokenizer_open_target(p->dir, &p->own_target_tokenizer, e)) return false;
+    if (t)
+        p->own_target_tokens = ses_encode_ctx_new(t, e);
+    else if (!ses_target_tokenizer_open(p->dir, p->model, &p->own_target_tokenizer, &p->own_target_tokens, e))
+        return false;
     if (!t) t = p->own_target_tokenizer;
-    if (!t) return true;
-    if (ses_tokenizer_vocab_size(t) > ses_model_vocab_size(p->model))
-        return ses_fail(e, SES_EARG,
-                        "%s: the tokenizer of the target has ids up to %lld, but the decoder only %lld: they "
-                        "belong to different models",
-                        p->dir, (long long)ses_tokenizer_vocab_size(t) - 1,
-                        (long long)ses_model_vocab_size(p->model));
-    p->target_tokenizer = t;
-    p->target_tokens = p->own_target_tokens = ses_encode_ctx_new(t, e);
-    return p->target_tokens != NULL;
+    if (t) p->target_tokenizer = t, p->target_tokens = p->own_target_tokens;
+    return !t || p->target_tokens;
 }
 
 static bool open_tokenizer(ses_pipeline *p, const ses_tokenizer *shared, ses_err *e)

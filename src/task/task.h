@@ -188,6 +188,11 @@ bool ses_task_suits(const ses_task *t, const ses_model *m);
 /* Names of the tasks the class supports, "fill-mask, embed". */
 void ses_tasks_supported(const ses_model_desc *d, const ses_class *c, char *buf, size_t size);
 
+/* The tokenizer of the texts that a decoder writes, and a workspace for it; NULL: the folder has one
+ * tokenizer for both. Fails if it is not of the model. */
+bool ses_target_tokenizer_open(const char *dir, const ses_model *m, ses_tokenizer **t,
+                               ses_encode_ctx **tokens, ses_err *e);
+
 /* ---- pipelines from parsed options ---- */
 
 /* ses_pipeline_open_with for callers that parse options themselves. args: the task's struct, filled

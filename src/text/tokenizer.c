@@ -296,7 +296,7 @@ ses_tokenizer *ses_tokenizer_open(const char *path, ses_err *e)
 
 ses_tokenizer *ses_tokenizer_open_lower(const char *path, bool lower, ses_err *e)
 {
-    char *home = ses_tokenizer_home(path, e);
+    char *home = ses_tokenizer_home(path, NULL, e);
     ses_tokenizer *t = home ? open_path(home, true, lower, e) : NULL;
     if (!t) ses_hub_explain(home, e);
     if (!t && home) explain_file(home, e);
@@ -307,7 +307,8 @@ ses_tokenizer *ses_tokenizer_open_lower(const char *path, bool lower, ses_err *e
 bool ses_tokenizer_open_target(const char *path, ses_tokenizer **out, ses_err *e)
 {
     size_t n;
-    char *home = ses_tokenizer_home(path, e), *file = home ? ses_path_join(home, "target.spm", e) : NULL;
+    char *home = ses_tokenizer_home(path, NULL, e),
+         *file = home ? ses_path_join(home, "target.spm", e) : NULL;
     bool two = file && ses_path_is_dir(home) && ses_path_exists(file);
     char *text = two ? ses_tokenizer_read_target_json(home, &n, e) : NULL;
     *out = text ? from_text(text, n, false, e) : NULL;
@@ -321,7 +322,7 @@ bool ses_tokenizer_open_target(const char *path, ses_tokenizer **out, ses_err *e
 
 bool ses_tokenizer_convert(const char *path, const char *out, bool overwrite, ses_err *e)
 {
-    char *home = ses_tokenizer_home(path, e);
+    char *home = ses_tokenizer_home(path, NULL, e);
     ses_tokenizer *t = home ? open_path(home, false, false, e) : NULL;
     ses_free(home);
     bool ok = t && ses_tokenizer_save(t, out, overwrite, e);

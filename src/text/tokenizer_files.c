@@ -50,9 +50,10 @@ bool ses_dir_has_tokenizer(const char *dir)
     return found;
 }
 
-char *ses_tokenizer_home(const char *path, ses_err *e)
+char *ses_tokenizer_home(const char *path, const char *base, ses_err *e)
 {
     if (!ses_adapter_folder_is(path) || ses_dir_has_tokenizer(path)) return ses_strdup(path, e);
+    if (base) return ses_strdup(base, e);
     char *file = ses_path_join(path, SES_ADAPTER_CONFIG, e), *home = NULL;
     ses_json_doc *config = file ? ses_json_load_object(file, MAX_CONFIG, e) : NULL;
     if (config) home = ses_adapter_folder_base(path, ses_json_root(config), e);

@@ -15,7 +15,8 @@ const char *ses_tokenizer_other_name(const char *name, size_t i);
 bool ses_dir_has_tokenizer(const char *dir); /* at least one of them exists */
 
 /* The path of the tokenizer of a model: the folder of the base model if `path` is an adapter folder without
- * tokenizer files, else `path`. Free the result with free(). */
-char *ses_tokenizer_home(const char *path, ses_err *e);
+ * tokenizer files, else `path`. base: the base model's folder; NULL: the one that the adapter names. Free the
+ * result with free(). */
+char *ses_tokenizer_home(const char *path, const char *base, ses_err *e);
 
 #endif

@@ -276,7 +276,7 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
     if (o->embed)
         f->tuner = ses_tagger_tuner(f, &t, e);
     else {
-        char *tokenizer = ses_tokenizer_home(o->tokenizer ? o->tokenizer : o->model, e);
+        char *tokenizer = ses_tokenizer_home(o->tokenizer ? o->tokenizer : o->model, NULL, e);
         f->tuner = tokenizer ? ses_finetuner_new(&t, tokenizer, type ? type : "", f->dev, e) : NULL;
         ses_free(tokenizer);
     }

@@ -188,8 +188,7 @@ static ses_finetuner *open_tuner(ses_predictor *p, ses_err *e)
 {
     if (p->task->predict_rows) return open_classifier(p, e);
     const char *type = ses_json_string(ses_json_get(ses_json_root(p->config), "model_type"), NULL);
-    char *home =
-        ses_dir_has_tokenizer(p->dir) ? ses_strdup(p->dir, e) : ses_model_base_dir(p->dir, p->o.base, e);
+    char *home = ses_tokenizer_home(p->dir, p->o.base, e);
     ses_finetuner *t = home ? ses_finetuner_new(&p->settings, home, type ? type : "", p->dev, e) : NULL;
     ses_free(home);
     return t;

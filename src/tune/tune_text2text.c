@@ -15,20 +15,6 @@ static bool language(const ses_finetuner *t, const char *code, const char *optio
     return !code || ses_language_token_id(t->tokenizer, code, id, e) || ses_wrap(e, "--%s", option);
 }
 
-/* A translation model may have a tokenizer of its own for the target language. */
-static bool open_target(ses_finetuner *t, ses_err *e)
-{
-    if (!ses_tokenizer_open_target(t->tokenizer_path, &t->target_tokenizer, e)) return false;
-    if (t->target_tokenizer && ses_tokenizer_vocab_size(t->target_tokenizer) > ses_model_vocab_size(t->model))
-        return ses_fail(
-            e, SES_EARG,
-            "the tokenizer of the target has %lld tokens, the decoder only %lld: they do not match",
-            (long long)ses_tokenizer_vocab_size(t->target_tokenizer),
-            (long long)ses_model_vocab_size(t->model));
-    if (t->target_tokenizer) t->target_tokens = ses_encode_ctx_new(t->target_tokenizer, e);
-    return !t->target_tokenizer || t->target_tokens;
-}
-
 static ses_encode_ctx *tokens_of_target(const ses_finetuner *t)
 {
     return t->target_tokens ? t->target_tokens : t->tokens;
@@ -37,7 +23,9 @@ static ses_encode_ctx *tokens_of_target(const ses_finetuner *t)
 static bool open(ses_finetuner *t, ses_err *e)
 {
     t->generation = ses_generation_config_open(t->model, e);
-    return t->generation && open_target(t, e) &&
+    return t->generation &&
+           ses_target_tokenizer_open(t->tokenizer_path, t->model, &t->target_tokenizer, &t->target_tokens,
+                                     e) &&
            language(t, t->settings.src_lang, "src-lang", &t->src_lang, e) &&
            language(t, t->settings.tgt_lang, "tgt-lang", &t->tgt_lang, e);
 }

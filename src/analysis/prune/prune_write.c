@@ -9,7 +9,7 @@
 
 static bool copy_tokenizer(const ses_prune *p, const char *dir, ses_err *e)
 {
-    char *home = ses_tokenizer_home(p->call->model_dir, e);
+    char *home = ses_tokenizer_home(p->call->model_dir, NULL, e);
     bool done = false, ok = home && ses_tokenizer_convert_original(home, dir, p->call->overwrite, &done, e);
     for (int i = 0; ok && !done && i < SES_TOKENIZER_FILES; i++) {
         char *from = ses_path_join(home, ses_tokenizer_file_names[i], e),

@@ -188,7 +188,7 @@ static bool check_output(const args *a, const char *dir, ses_err *e)
 static bool copy_files(const char *from, const char *to, bool overwrite, ses_err *e)
 {
     static const char *const others[] = { "config_sentence_transformers.json", "generation_config.json" };
-    char *home = ses_tokenizer_home(from, e);
+    char *home = ses_tokenizer_home(from, NULL, e);
     ses_buf copied = { 0 };
     bool done = false, ok = home && ses_tokenizer_convert_original(home, to, overwrite, &done, e);
     for (size_t i = 0; ok && !done && i < SES_TOKENIZER_FILES; i++)

@@ -195,7 +195,7 @@ static bool show_bytes(void *ctx, uint64_t done, uint64_t total)
 static bool build_corpus(const ses_finetune_args *a, const char *model, const char *path, ses_err *e)
 {
     ses_tokenizer_config facts;
-    char *home = ses_tokenizer_home(model, e);
+    char *home = ses_tokenizer_home(model, NULL, e);
     ses_tokenizer *t = home ? ses_tokenizer_open(home, e) : NULL;
     bool ok = t && ses_tokenizer_config_read(&facts, home, "", NULL, t, e);
     ses_corpus_options o = { .tokenizer = t,

@@ -108,9 +108,7 @@ static bool open_model(pruner *p, ses_err *e)
     m.adapters = o->adapters, m.n_adapters = o->n_adapters;
     p->model = ses_model_open(p->dir, p->dev, &m, e);
     p->keep = p->model ? ses_reduction_new(p->model, e) : NULL;
-    p->tokenizer_dir = p->keep && ses_dir_has_tokenizer(p->dir) ? ses_strdup(p->dir, e)
-                       : p->keep                                ? ses_model_base_dir(p->dir, o->base, e)
-                                                                : NULL;
+    p->tokenizer_dir = p->keep ? ses_tokenizer_home(p->dir, o->base, e) : NULL;
     return p->tokenizer_dir && check_model(p, e);
 }
 
