@@ -193,7 +193,8 @@ static void test_shapes(serving *s)
 /* The table above and test_lists visit every route. */
 static void test_all_routes(void)
 {
-    static const char *const elsewhere[] = { "/v1/models", "/openapi.json", "/admin/models/*" };
+    static const char *const elsewhere[] = { "/v1/chat/completions", "/api/chat", "/v1/models",
+                                             "/openapi.json", "/admin/models/*" };
     for (const ses_route *const *r = ses_routes(); *r; r++) {
         bool found = false;
         for (size_t i = 0; i < SES_LEN(cases); i++) {

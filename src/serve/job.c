@@ -87,6 +87,22 @@ bool ses_job_find_model(ses_worker *w, ses_job *j, const char *name, const ses_t
                 : ses_api_fail(&j->error, SES_API_UNAVAILABLE, NULL, "no model is loaded");
 }
 
+bool ses_job_find_first(ses_worker *w, ses_job *j, bool (*suits)(const ses_served_model *m))
+{
+    ses_err e = { 0 };
+    size_t n = 0;
+    ses_served_model **list = ses_registry_list(ses_server_registry(w->server), &n, &e);
+    if (!list) return ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
+    for (size_t i = 0; i < n; i++) {
+        if (!j->model && suits(list[i]))
+            j->model = list[i];
+        else
+            ses_served_model_release(list[i]);
+    }
+    ses_free(list);
+    return true;
+}
+
 bool ses_job_open(ses_worker *w, ses_job *j, const char *model, const ses_task_entry *task,
                   const ses_setting *settings)
 {

@@ -119,6 +119,8 @@ bool ses_job_is_same_site(const ses_job *j);
  * without a task. An unknown name means the only model for the task if the server has the option
  * any_model. False: j->error. */
 bool ses_job_find_model(ses_worker *w, ses_job *j, const char *name, const ses_task_entry *task);
+/* Chooses the first model that suits; none stays NULL. False: j->error. */
+bool ses_job_find_first(ses_worker *w, ses_job *j, bool (*suits)(const ses_served_model *m));
 /* Chooses model and pipeline: name NULL or "": the server's first model for the task. settings: of the whole
  * pipeline, or NULL. False: j->error, or j->needs_worker. */
 bool ses_job_open(ses_worker *w, ses_job *j, const char *model, const ses_task_entry *task,

@@ -2,6 +2,7 @@
 #include "model_schema.h"
 
 #include "base/str.h"
+#include "chat_prompt.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -164,6 +165,7 @@ static const choice choices[] = {
     { "Models-similarity", "similarity", NULL, NULL, NULL, NULL },
     { "Models-cohere", "embed", NULL, NULL, NULL, put_output_dimension },
     { "Models-labels", "text-classification", NULL, NULL, has_labels, put_nothing },
+    { "Models-chat", NULL, NULL, NULL, ses_served_model_chats, NULL },
     { "Models-moderate", NULL, NULL, NULL, ses_served_model_moderates, NULL },
     { "Models-generate", "text-generation", NULL, NULL, NULL, NULL },
     { "Models-tokenize", NULL, NULL, NULL, has_tokenizer, NULL },
@@ -271,6 +273,13 @@ static void put_variant(const ses_schema_context *x, const choice *c, size_t i, 
     ses_json_end_object(json);
 }
 
+static bool any_suits(const ses_schema_context *x, const choice *c)
+{
+    for (size_t i = 0; i < x->n; i++)
+        if (suits(c, x->model[i])) return true;
+    return false;
+}
+
 static void put_choice(const ses_schema_context *x, const choice *c)
 {
     ses_json_writer *json = x->json;
@@ -283,6 +292,12 @@ static void put_choice(const ses_schema_context *x, const choice *c)
     ses_json_member_object(json, c->name);
     ses_json_member_string(json, "description",
                            "the models that the route accepts, and what depends on them");
+    if (!any_suits(x, c)) { /* no request is valid */
+        ses_json_member_object(json, "not");
+        ses_json_end_object(json);
+        ses_json_end_object(json);
+        return;
+    }
     ses_json_member_array(json, "anyOf");
     for (size_t i = 0; c->put && i < x->n; i++)
         if (suits(c, x->model[i])) put_variant(x, c, i, c->task ? i == first : !i);
@@ -377,6 +392,10 @@ static void put_items(const ses_schema_context *x, const char *name, const char 
 #define FILLED "{\"type\":\"string\",\"minLength\":1}"
 #define MEMBERS(required, list) "{\"type\":\"object\",\"required\":[" required "],\"properties\":{" list "}}"
 #define TEXT_PART MEMBERS("\"type\",\"text\"", "\"type\":{\"const\":\"text\"},\"text\":" FILLED)
+#define CONTENT                                                                            \
+    "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"minItems\":1,\"maxItems\":1," \
+    "\"items\":" TEXT_PART "}]}"
+#define MESSAGE MEMBERS("\"role\",\"content\"", "\"role\":" FILLED ",\"content\":" CONTENT)
 #define DOCUMENT(text)                                                                                       \
     "{\"anyOf\":[" text ",{\"type\":\"object\",\"required\":[\"text\"],\"properties\":{\"text\":" text "}}]" \
     "}"
@@ -500,6 +519,7 @@ void ses_model_schemas_put(const ses_schema_context *x)
                       "\"content\":{\"type\":\"array\",\"minItems\":1,\"maxItems\":1,\"items\":" TEXT_PART
                       "}"),
               most);
+    put_items(x, "Messages", MESSAGE, 1024);
     put_items(x, "Examples", MEMBERS("\"text\",\"label\"", "\"text\":" FILLED ",\"label\":" FILLED),
               most / 2);
     put_texts(x, "HalfTexts", "a text or a list of texts", 1, most / 2);
@@ -509,6 +529,11 @@ void ses_model_schemas_put(const ses_schema_context *x)
     ses_json_member_object(x->json, "ModelName");
     ses_json_member_string(x->json, "type", "string");
     ses_model_names_put(x);
+    ses_json_end_object(x->json);
+    ses_json_member_object(x->json, "SomeTokens");
+    ses_json_member_string(x->json, "type", "integer");
+    ses_json_member_int(x->json, "minimum", 1);
+    ses_json_member_int(x->json, "maximum", x->o->max_new_tokens);
     ses_json_end_object(x->json);
     ses_json_member_object(x->json, "NewTokens");
     ses_json_member_string(x->json, "type", "integer");

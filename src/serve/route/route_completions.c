@@ -1,7 +1,9 @@
-/* POST /v1/completions: OpenAI's text completion, at once or as a stream. */
+/* POST /v1/completions, /v1/chat/completions: OpenAI's text completion, at once or as a stream. The chat
+ * template of the model makes a prompt of a conversation. */
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
+#include "serve/chat_prompt.h"
 #include "serve/generate_reply.h"
 #include "serve/serve_impl.h"
 
@@ -16,14 +18,14 @@ enum { MAX_CHOICES = 64, MAX_LOGPROBS = 20, MAX_BIASES = 1024 };
 typedef struct state {
     ses_stops stops;
     int64_t n, max_tokens, logprobs; /* logprobs -1: none */
-    bool echo, stream, include_usage;
+    bool chat, echo, stream, include_usage;
     int64_t created;
     struct choice *choice; /* [items * n] */
 } state;
 
 /* A text of a stream. */
 typedef struct choice {
-    bool finished;
+    bool begun, finished;
     int64_t offset; /* code points of its tokens so far */
 } choice;
 
@@ -33,8 +35,11 @@ static void begin_response(ses_json_writer *json, const ses_job *j)
 {
     const state *s = j->state;
     ses_json_begin_object(json);
-    ses_reply_put_id(json, j, "cmpl");
-    ses_json_member_string(json, "object", "text_completion");
+    ses_reply_put_id(json, j, s->chat ? "chatcmpl" : "cmpl");
+    ses_json_member_string(json, "object",
+                           !s->chat    ? "text_completion"
+                           : s->stream ? "chat.completion.chunk"
+                                       : "chat.completion");
     ses_json_member_int(json, "created", s->created);
     ses_json_member_string(json, "model", j->model->name);
 }
@@ -122,6 +127,19 @@ static void put_logprobs(ses_json_writer *json, ses_pipeline *p, ses_job *j, con
     ses_json_end_object(json);
 }
 
+/* The text of a choice, or a part of it: of a chat as a message, whose first part has the role. */
+static void put_text(ses_json_writer *json, const state *s, const char *text, size_t n, bool first)
+{
+    if (!s->chat) {
+        ses_json_member_stringn(json, "text", text, n);
+        return;
+    }
+    ses_json_member_object(json, s->stream ? "delta" : "message");
+    if (first) ses_json_member_string(json, "role", "assistant");
+    ses_json_member_stringn(json, "content", text, n);
+    ses_json_end_object(json);
+}
+
 static void put_choice(ses_json_writer *json, ses_worker *w, ses_job *j, size_t item, size_t i)
 {
     const state *s = j->state;
@@ -133,7 +151,7 @@ static void put_choice(ses_json_writer *json, ses_worker *w, ses_job *j, size_t 
     if (s->max_tokens) ses_buf_append(&b, row->text.p, row->text.n);
     ses_json_begin_object(json);
     ses_json_member_uint(json, "index", item * (size_t)s->n + i);
-    ses_json_member_stringn(json, "text", b.data ? b.data : "", b.len);
+    put_text(json, s, b.data ? b.data : "", b.len, true);
     if (s->logprobs >= 0) {
         token_list list = { .text = row->logprobs, .n_text = s->max_tokens ? row->n_logprobs : 0 };
         if (s->echo) list.prompt = first->prompt_logprobs, list.n_prompt = first->n_prompt_logprobs;
@@ -182,7 +200,8 @@ static bool send_chunk(ses_job *j, size_t number, ses_string text, const ses_tok
     ses_json_member_array(json, "choices");
     ses_json_begin_object(json);
     ses_json_member_uint(json, "index", number);
-    ses_json_member_stringn(json, "text", text.p ? text.p : "", text.n);
+    put_text(json, s, text.p ? text.p : "", text.n, !s->choice[number].begun);
+    s->choice[number].begun = true;
     if (t)
         put_logprobs(json, j->pipeline->compute, j, &(token_list){ .text = t, .n_text = 1 },
                      &s->choice[number].offset);
@@ -337,25 +356,43 @@ static bool add_settings(ses_worker *w, ses_job *j, const state *s, const ses_ta
            ses_settings_add_json(j, out, t, "top_logprobs", ses_body_get(j->body, "logprobs"));
 }
 
-static bool handle(ses_worker *w, ses_job *j)
+/* Members of a chat that are not supported: refused unless they are off. */
+static bool check_chat(ses_job *j)
 {
-    const char *model = NULL;
-    ses_string *prompt = NULL;
-    size_t n = 0;
-    ses_body_settings settings;
-    const ses_task_entry *task = ses_task_find("text-generation");
-    state *s = ses_job_alloc(j, 1, sizeof *s);
-    if (!s) return false;
-    int64_t limit = ses_server_get_options(w->server)->max_new_tokens;
-    *s = (state){
-        .n = 1, .max_tokens = limit < 16 ? limit : 16, .logprobs = -1, .created = (int64_t)time(NULL)
-    };
-    if (!ses_body_string(j, j->body, "model", &model) || !read_options(j, s) ||
-        !ses_body_texts(j, ses_body_get(j->body, "prompt"), "prompt", &prompt, &n, false) ||
-        !add_settings(w, j, s, task->task, &settings) || !ses_job_open(w, j, model, task, NULL))
-        return false;
+    static const char *const list[] = { "tools",    "functions",    "tool_choice", "function_call",
+                                        "logprobs", "top_logprobs", "modalities",  "audio" };
+    for (size_t i = 0; i < SES_LEN(list); i++) {
+        const ses_json *v = ses_body_get(j->body, list[i]);
+        bool flag = true, array = ses_json_type_of(v) == SES_JSON_ARRAY;
+        if (v && !(array && !ses_json_len(v)) && !(ses_json_bool(v, &flag) && !flag))
+            return ses_api_fail(&j->error, SES_API_VALIDATION, list[i], "\"%s\" is not supported", list[i]);
+    }
+    const ses_json *format = ses_body_get(j->body, "response_format");
+    ses_string type = ses_body_text(ses_json_get(format, "type"));
+    return !format || (type.p && ses_equal(type.p, type.n, "text")) ||
+           ses_api_fail(&j->error, SES_API_VALIDATION, "response_format",
+                        "\"response_format\" must be {\"type\": \"text\"}");
+}
+
+static bool read_chat_options(ses_job *j, state *s)
+{
+    const char *key;
+    const ses_json *options = NULL;
+    return ses_body_either(j, "max_tokens", "max_completion_tokens", &key) &&
+           ses_body_object(j, j->body, "stream_options", &options) &&
+           ses_body_int(j, j->body, "n", 1, MAX_CHOICES, &s->n) &&
+           ses_body_int(j, j->body, key, 1, INT32_MAX, &s->max_tokens) &&
+           ses_body_bool(j, j->body, "stream", &s->stream) &&
+           ses_body_bool(j, options, "include_usage", &s->include_usage) &&
+           ses_stops_read(j, ses_body_get(j->body, "stop"), &s->stops) && check_chat(j);
+}
+
+/* Adds the prompts with their settings, and submits the job. */
+static bool submit(ses_job *j, ses_worker *w, state *s, const ses_string *prompt, size_t n,
+                   const ses_body_settings *settings)
+{
     for (size_t i = 0; i < n; i++)
-        if (!ses_job_add(w, j, &(ses_item){ .text = prompt[i], .settings = settings.item })) return false;
+        if (!ses_job_add(w, j, &(ses_item){ .text = prompt[i], .settings = settings->item })) return false;
     s->choice = ses_job_alloc(j, n * (size_t)s->n, sizeof *s->choice);
     if (!s->choice || !ses_job_check_items(j) || !ses_stops_apply(j, &s->stops) || !add_biases(j))
         return false;
@@ -363,6 +400,48 @@ static bool handle(ses_worker *w, ses_job *j)
     const ses_generation_request *g = j->item[0].request->state;
     j->on_token = s->stream && g->o->num_beams <= 1 ? on_token : NULL;
     return ses_job_submit(w, j, s->stream ? stream_done : done);
+}
+
+/* max_tokens: if the request has no limit. */
+static state *new_state(ses_worker *w, ses_job *j, int64_t max_tokens)
+{
+    state *s = ses_job_alloc(j, 1, sizeof *s);
+    int64_t limit = ses_server_get_options(w->server)->max_new_tokens;
+    if (s)
+        *s = (state){ .n = 1,
+                      .max_tokens = limit < max_tokens ? limit : max_tokens,
+                      .logprobs = -1,
+                      .created = (int64_t)time(NULL) };
+    return s;
+}
+
+static bool handle(ses_worker *w, ses_job *j)
+{
+    const char *model = NULL;
+    ses_string *prompt = NULL;
+    size_t n = 0;
+    ses_body_settings settings;
+    const ses_task_entry *task = ses_task_find("text-generation");
+    state *s = new_state(w, j, 16);
+    return s && ses_body_string(j, j->body, "model", &model) && read_options(j, s) &&
+           ses_body_texts(j, ses_body_get(j->body, "prompt"), "prompt", &prompt, &n, false) &&
+           add_settings(w, j, s, task->task, &settings) && ses_job_open(w, j, model, task, NULL) &&
+           submit(j, w, s, prompt, n, &settings);
+}
+
+static bool chat_handle(ses_worker *w, ses_job *j)
+{
+    const char *model = NULL;
+    ses_string prompt = { 0 };
+    ses_body_settings settings;
+    const ses_task_entry *task = ses_task_find("text-generation");
+    state *s = new_state(w, j, 256);
+    if (!s) return false;
+    s->chat = true;
+    return ses_body_string(j, j->body, "model", &model) && read_chat_options(j, s) &&
+           ses_chat_find_model(w, j, model) && add_settings(w, j, s, task->task, &settings) &&
+           ses_job_open(w, j, model, task, NULL) && ses_chat_prompt(w, j, &prompt) &&
+           submit(j, w, s, &prompt, 1, &settings);
 }
 
 const ses_route ses_route_openai_completions = {
@@ -403,5 +482,50 @@ const ses_route ses_route_openai_completions = {
                 "\"properties\":{\"choices\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":"
                 "[\"index\",\"text\",\"logprobs\",\"finish_reason\"]}},\"usage\":{\"$ref\":\"#/components/"
                 "schemas/Usage\"}}}",
+    .content_type = "text/event-stream",
+};
+
+#define OFF "{\"anyOf\":[{\"const\":false},{\"type\":\"array\",\"maxItems\":0}]}"
+
+const ses_route ses_route_openai_chat = {
+    .method = "POST",
+    .path = "/v1/chat/completions",
+    .style = SES_STYLE_OPENAI,
+    .handle = chat_handle,
+    .tag = "OpenAI",
+    .summary = "Answers a conversation, by a generator with a chat template",
+    .request = "{\"type\":\"object\",\"required\":[\"messages\"],"
+               "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-chat\"},"
+               "{\"anyOf\":[{\"properties\":{\"max_tokens\":{\"type\":\"null\"}}},{\"properties\":{"
+               "\"max_completion_tokens\":{\"type\":\"null\"}}}]},"
+               "{\"anyOf\":[{\"properties\":{\"n\":{\"enum\":[1,null]}}},"
+               "{\"properties\":{\"temperature\":{\"type\":[\"number\",\"null\"],"
+               "\"exclusiveMinimum\":0}}}]}],"
+               "\"properties\":{\"messages\":{\"$ref\":\"#/components/schemas/Messages\"},"
+               "\"max_tokens\":{\"$ref\":\"#/components/schemas/SomeTokens\"},"
+               "\"max_completion_tokens\":{\"$ref\":\"#/components/schemas/SomeTokens\"},"
+               "\"n\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":64},"
+               "\"temperature\":{\"anyOf\":[{\"const\":0},{\"type\":\"number\",\"minimum\":0.000001,"
+               "\"maximum\":100}]},"
+               "\"top_p\":{\"type\":\"number\",\"minimum\":0,\"maximum\":1},"
+               "\"presence_penalty\":{\"type\":\"number\",\"minimum\":-2,\"maximum\":2},"
+               "\"frequency_penalty\":{\"type\":\"number\",\"minimum\":-2,\"maximum\":2},"
+               "\"seed\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":9223372036854775807},"
+               "\"stop\":{\"anyOf\":[{\"type\":\"string\",\"minLength\":1,\"maxLength\":256,\"pattern\":\"^[^"
+               "\\u0000]*$\"},"
+               "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":256,"
+               "\"pattern\":\"^[^\\u0000]*$\"},"
+               "\"maxItems\":16}]},\"stream\":{\"type\":\"boolean\"},"
+               "\"stream_options\":{\"type\":\"object\","
+               "\"properties\":{\"include_usage\":{\"type\":[\"boolean\",\"null\"]}}},"
+               "\"response_format\":{\"type\":\"object\",\"required\":[\"type\"],\"properties\":{\"type\":{"
+               "\"const\":\"text\"}}},\"tools\":" OFF ",\"functions\":" OFF ",\"tool_choice\":" OFF
+               ",\"function_call\":" OFF ",\"logprobs\":" OFF ",\"top_logprobs\":" OFF ",\"modalities\":" OFF
+               ",\"audio\":" OFF ",\"model\":{\"type\":\"string\","
+               "\"description\":\"name of a loaded model; default: the first one with a chat template\"}}}",
+    .response =
+        "{\"type\":\"object\",\"required\":[\"id\",\"object\",\"created\",\"model\",\"choices\"],"
+        "\"properties\":{\"choices\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":"
+        "[\"index\",\"message\",\"finish_reason\"]}},\"usage\":{\"$ref\":\"#/components/schemas/Usage\"}}}",
     .content_type = "text/event-stream",
 };

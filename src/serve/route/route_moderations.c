@@ -1,10 +1,8 @@
 /* POST /v1/moderations: moderation by a classifier. A multi-label model flags a text with a label above 0.5,
  * another model a text whose best label is not its harmless one: "safe", "non-toxic" and others. */
-#include "base/alloc.h"
 #include "base/str.h"
 #include "serve/body.h"
 #include "serve/route.h"
-#include "serve/serve_impl.h"
 
 #include <string.h>
 
@@ -77,18 +75,8 @@ static void done(ses_worker *w, ses_job *j)
 /* The first model that can moderate. */
 static bool find_model(ses_worker *w, ses_job *j, const char *name)
 {
-    ses_err e = { 0 };
-    size_t n = 0;
     if (name && *name) return ses_job_find_model(w, j, name, NULL);
-    ses_served_model **list = ses_registry_list(ses_server_registry(w->server), &n, &e);
-    if (!list) return ses_api_fail_with(&j->error, SES_API_BACKEND, NULL, &e);
-    for (size_t i = 0; i < n; i++) {
-        if (!j->model && ses_served_model_moderates(list[i]))
-            j->model = list[i];
-        else
-            ses_served_model_release(list[i]);
-    }
-    ses_free(list);
+    if (!ses_job_find_first(w, j, ses_served_model_moderates)) return false;
     return j->model ||
            ses_api_fail(&j->error, SES_API_NOT_FOUND, "model",
                         "no loaded model can moderate: load a multi-label classifier, or one with a "

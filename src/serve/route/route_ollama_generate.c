@@ -1,8 +1,9 @@
-/* POST /api/generate: Ollama's text completion. The response is a stream of JSON lines unless "stream" is
- * false. */
+/* POST /api/generate, /api/chat: Ollama's text completion. The response is a stream of JSON lines unless
+ * "stream" is false. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/clock.h"
 #include "base/str.h"
+#include "serve/chat_prompt.h"
 #include "serve/generate_reply.h"
 #include "serve/ollama_reply.h"
 #include "serve/serve_impl.h"
@@ -11,7 +12,7 @@
 
 typedef struct state {
     ses_stops stops;
-    bool stream;
+    bool chat, stream;
     uint64_t first_ns; /* time of the first token; 0: none yet */
 } state;
 
@@ -20,10 +21,16 @@ typedef struct state {
 /* A part of the text. finish: why the text ends; NULL: it does not. */
 static void put_part(ses_json_writer *json, ses_job *j, ses_string text, const char *finish)
 {
+    const state *s = j->state;
     ses_json_begin_object(json);
     ses_json_member_string(json, "model", j->model->name);
     ses_ollama_put_time(json, "created_at", ses_ollama_now());
-    ses_json_member_stringn(json, "response", text.p ? text.p : "", text.n);
+    if (s->chat) {
+        ses_json_member_object(json, "message");
+        ses_json_member_string(json, "role", "assistant");
+    }
+    ses_json_member_stringn(json, s->chat ? "content" : "response", text.p ? text.p : "", text.n);
+    if (s->chat) ses_json_end_object(json);
     ses_json_member_bool(json, "done", finish != NULL);
     if (finish) ses_json_member_string(json, "done_reason", finish);
 }
@@ -32,8 +39,10 @@ static void put_counts(ses_json_writer *json, const ses_job *j)
 {
     const state *s = j->state;
     uint64_t now = ses_clock_ns(), first = s->first_ns ? s->first_ns : now;
-    ses_json_member_array(json, "context");
-    ses_json_end_array(json);
+    if (!s->chat) {
+        ses_json_member_array(json, "context");
+        ses_json_end_array(json);
+    }
     ses_ollama_put_durations(json, j);
     ses_json_member_uint(json, "prompt_eval_duration",
                          j->started_ns && first > j->started_ns ? first - j->started_ns : 0);
@@ -98,9 +107,8 @@ static bool reply_loaded(ses_worker *w, ses_job *j)
 /* Members that would change the text: refused unless they are empty. */
 static bool check_unsupported(ses_job *j)
 {
-    static const char *const list[] = {
-        "suffix", "system", "template", "format", "images", "context", "think"
-    };
+    static const char *const list[] = { "suffix", "system",  "template", "format",
+                                        "images", "context", "think",    "tools" };
     for (size_t i = 0; i < SES_LEN(list); i++) {
         const ses_json *v = ses_body_get(j->body, list[i]);
         ses_string s = ses_body_text(v);
@@ -138,6 +146,23 @@ static bool add_options(ses_worker *w, ses_job *j, state *s, const ses_task *t, 
            ses_generate_add_named(j, out, t, o, names);
 }
 
+static state *new_state(ses_job *j, bool chat)
+{
+    state *s = ses_job_alloc(j, 1, sizeof *s);
+    if (s) *s = (state){ .chat = chat, .stream = true };
+    j->state = s;
+    return s;
+}
+
+static bool submit(ses_worker *w, ses_job *j, const state *s, ses_string prompt,
+                   const ses_body_settings *settings)
+{
+    j->lines = true;
+    j->on_token = on_token;
+    return ses_job_add(w, j, &(ses_item){ .text = prompt, .settings = settings->item }) &&
+           ses_job_check_items(j) && ses_stops_apply(j, &s->stops) && ses_job_submit(w, j, done);
+}
+
 static bool handle(ses_worker *w, ses_job *j)
 {
     const char *model = NULL;
@@ -145,22 +170,28 @@ static bool handle(ses_worker *w, ses_job *j)
     ses_body_settings settings;
     const ses_task_entry *task = ses_task_find("text-generation");
     const ses_json *v = ses_body_get(j->body, "prompt");
-    state *s = ses_job_alloc(j, 1, sizeof *s);
+    state *s = new_state(j, false);
     if (!s) return false;
-    s->stream = true;
-    j->state = s;
     if (v && !(prompt = ses_body_text(v)).p) return ses_body_wrong_type(j, "prompt", v, "a string");
     if (!ses_body_string(j, j->body, "model", &model) || !ses_body_bool(j, j->body, "stream", &s->stream) ||
         !check_unsupported(j) || !add_options(w, j, s, task->task, &settings) ||
         !ses_job_open(w, j, model, task, NULL))
         return false;
-    if (!prompt.n) return reply_loaded(w, j);
-    if (!ses_job_add(w, j, &(ses_item){ .text = prompt, .settings = settings.item }) ||
-        !ses_job_check_items(j) || !ses_stops_apply(j, &s->stops))
-        return false;
-    j->lines = true;
-    j->on_token = on_token;
-    return ses_job_submit(w, j, done);
+    return prompt.n ? submit(w, j, s, prompt, &settings) : reply_loaded(w, j);
+}
+
+static bool chat_handle(ses_worker *w, ses_job *j)
+{
+    const char *model = NULL;
+    ses_string prompt = { 0 };
+    ses_body_settings settings;
+    const ses_task_entry *task = ses_task_find("text-generation");
+    state *s = new_state(j, true);
+    return s && ses_body_string(j, j->body, "model", &model) &&
+           ses_body_bool(j, j->body, "stream", &s->stream) && check_unsupported(j) &&
+           add_options(w, j, s, task->task, &settings) && ses_chat_find_model(w, j, model) &&
+           ses_job_open(w, j, model, task, NULL) && ses_chat_prompt(w, j, &prompt) &&
+           submit(w, j, s, prompt, &settings);
 }
 
 #define EMPTY "{\"anyOf\":[{\"const\":\"\"},{\"const\":false},{\"type\":\"array\",\"maxItems\":0}]}"
@@ -177,8 +208,29 @@ const ses_route ses_route_ollama_generate = {
         "\"properties\":{\"prompt\":{\"type\":\"string\"},\"stream\":{\"type\":\"boolean\"},"
         "\"options\":{\"$ref\":\"#/components/schemas/OllamaOptions\"},"
         "\"suffix\":" EMPTY ",\"system\":" EMPTY ",\"template\":" EMPTY ",\"format\":" EMPTY
-        ",\"images\":" EMPTY ",\"context\":" EMPTY ",\"think\":" EMPTY ",\"model\":{\"type\":"
+        ",\"images\":" EMPTY ",\"context\":" EMPTY ",\"think\":" EMPTY ",\"tools\":" EMPTY
+        ",\"model\":{\"type\":"
         "\"string\",\"description\":\"name of a loaded model; default: the first one for the task\"}}}",
     .response = "{\"type\":\"object\",\"required\":[\"model\",\"created_at\",\"response\",\"done\"]}",
+    .content_type = "application/x-ndjson",
+};
+
+const ses_route ses_route_ollama_chat = {
+    .method = "POST",
+    .path = "/api/chat",
+    .style = SES_STYLE_PLAIN,
+    .handle = chat_handle,
+    .tag = "Ollama",
+    .summary = "Answers a conversation, by a generator with a chat template; as JSON lines unless \"stream\" "
+               "is false",
+    .request =
+        "{\"type\":\"object\",\"required\":[\"messages\"],\"allOf\":[{\"$ref\":\"#/components/schemas/"
+        "Models-chat\"}],\"properties\":{\"messages\":{\"$ref\":\"#/components/schemas/Messages\"},"
+        "\"stream\":{\"type\":\"boolean\"},\"options\":{\"$ref\":\"#/components/schemas/OllamaOptions\"},"
+        "\"suffix\":" EMPTY ",\"system\":" EMPTY ",\"template\":" EMPTY ",\"format\":" EMPTY
+        ",\"images\":" EMPTY ",\"context\":" EMPTY ",\"think\":" EMPTY ",\"tools\":" EMPTY
+        ",\"model\":{\"type\":\"string\","
+        "\"description\":\"name of a loaded model; default: the first one with a chat template\"}}}",
+    .response = "{\"type\":\"object\",\"required\":[\"model\",\"created_at\",\"message\",\"done\"]}",
     .content_type = "application/x-ndjson",
 };
