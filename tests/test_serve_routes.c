@@ -241,6 +241,10 @@ static void test_lists(serving *s)
                                          : "");
         const ses_json *at = ses_json_get(ses_json_get(v, "paths"), path);
         const ses_json *operation = ses_json_get(at, strcmp((*r)->method, "GET") ? "post" : "get");
+        if (*r == &ses_route_openai_chat || *r == &ses_route_ollama_chat) { /* no model has a chat template */
+            CHECK(!at);
+            continue;
+        }
         CHECK_MSG(operation && member(operation, "responses/200") && member(operation, "responses/429"),
                   "openapi: %s %s", (*r)->method, (*r)->path);
         CHECK(!(*r)->request || member(operation, "requestBody/content"));

@@ -67,6 +67,9 @@ bool ses_generate_add_temperature(ses_job *j, ses_body_settings *s, const ses_ta
                                   double *temperature)
 {
     if (!ses_body_real(j, object, "temperature", 0, 100, temperature)) return false;
+    if (*temperature > 0 && *temperature < 1e-6)
+        return ses_api_fail(&j->error, SES_API_VALIDATION, "temperature",
+                            "\"temperature\" must be 0 or at least 1e-06");
     if (*temperature >= 0) ses_settings_add(s, t, "do_sample", *temperature > 0 ? "true" : "false");
     return *temperature <= 0 ||
            ses_settings_add_json(j, s, t, "temperature", ses_body_get(object, "temperature"));

@@ -292,12 +292,6 @@ static void put_choice(const ses_schema_context *x, const choice *c)
     ses_json_member_object(json, c->name);
     ses_json_member_string(json, "description",
                            "the models that the route accepts, and what depends on them");
-    if (!any_suits(x, c)) { /* no request is valid */
-        ses_json_member_object(json, "not");
-        ses_json_end_object(json);
-        ses_json_end_object(json);
-        return;
-    }
     ses_json_member_array(json, "anyOf");
     for (size_t i = 0; c->put && i < x->n; i++)
         if (suits(c, x->model[i])) put_variant(x, c, i, c->task ? i == first : !i);
@@ -475,7 +469,7 @@ static void put_ollama_options(const ses_schema_context *x)
         "\"top_p\":{\"type\":[\"number\",\"null\"],\"minimum\":0,\"maximum\":1},"
         "\"presence_penalty\":{\"type\":[\"number\",\"null\"],\"minimum\":-2,\"maximum\":2},"
         "\"frequency_penalty\":{\"type\":[\"number\",\"null\"],\"minimum\":-2,\"maximum\":2},"
-        "\"seed\":{\"type\":[\"integer\",\"null\"],\"minimum\":0,\"maximum\":9223372036854775807},"
+        "\"seed\":{\"type\":[\"integer\",\"null\"],\"minimum\":0,\"maximum\":9000000000000000},"
         "\"stop\":{\"anyOf\":[{\"type\":\"null\"},{\"type\":\"string\",\"minLength\":1,\"maxLength\":256,"
         "\"pattern\":\"^[^\\u0000]*$\"},{\"type\":\"array\",\"maxItems\":16,\"items\":{\"type\":\"string\","
         "\"minLength\":1,\"maxLength\":256,\"pattern\":\"^[^\\u0000]*$\"}}]}}";
@@ -541,6 +535,17 @@ void ses_model_schemas_put(const ses_schema_context *x)
     ses_json_member_int(x->json, "maximum", x->o->max_new_tokens);
     ses_json_end_object(x->json);
     for (size_t i = 0; i < SES_LEN(choices); i++) put_choice(x, &choices[i]);
+}
+
+bool ses_model_route_is_of_use(const ses_schema_context *x, const char *request)
+{
+    for (size_t i = 0; x->names_models && request && i < SES_LEN(choices); i++) {
+        char ref[64];
+        snprintf(ref, sizeof ref, "/%s\"", choices[i].name);
+        if (!choices[i].task && choices[i].suits && strstr(request, ref) && !any_suits(x, &choices[i]))
+            return false;
+    }
+    return true;
 }
 
 void ses_model_names_put(const ses_schema_context *x)

@@ -22,6 +22,8 @@ void ses_model_schemas_put(const ses_schema_context *c);
 void ses_model_vectors_put(const ses_schema_context *c, ses_served_model *m);
 /* The tokenizer adds special tokens to an empty text. A text without tokens has no vector. */
 bool ses_model_reads_empty(const ses_served_model *m);
+/* A loaded model can answer a route with this schema of its body. */
+bool ses_model_route_is_of_use(const ses_schema_context *c, const char *request);
 /* Constraints of a path's last part: the names of the loaded models. */
 void ses_model_names_put(const ses_schema_context *c);
 

@@ -336,6 +336,7 @@ static void put_paths(const ses_schema_context *x)
     const ses_route *const *list = ses_routes();
     ses_json_member_object(x->json, "paths");
     for (size_t i = 0; list[i]; i++) {
+        if (!ses_model_route_is_of_use(x, list[i]->request)) continue;
         if (!is_first(list, i) || (list[i]->admin && !x->o->admin)) continue;
         if (list[i] == &ses_route_models && x->names_models) {
             put_model_paths(x, list[i]);
