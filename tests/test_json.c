@@ -343,6 +343,10 @@ static void check_writer(void)
         ses_json_writer_free(again);
     }
     ses_json_writer_free(NULL);
+    ses_json_writer_set_ascii(NULL, true); /* as after a failed allocation: nothing is written */
+    build(NULL);
+    ses_json_put_floats(NULL, &(float){ 1 }, 1);
+    CHECK(!ses_json_writer_text(NULL, NULL, NULL) && !ses_json_writer_take(NULL, NULL, NULL));
 }
 
 /* An array of floats is the same text as its elements one by one; the text outlives its writer. */

@@ -318,7 +318,6 @@ static bool show_json(const report *p, ses_err *e)
 {
     char text[600];
     ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_int(w, "size", p->size);
     ses_json_member_string(w, "transport", ses_comm_transport(p->comm));

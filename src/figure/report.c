@@ -375,7 +375,6 @@ static void put_json_figure(const ses_figure *f, ses_json_writer *w)
 bool ses_report_envelope_with_figures(ses_report *r, const ses_report_head *h, ses_buf *out, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(-1, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_array(w, "figures");
     for (const ses_figure *f = r->figure; f; f = f->next) put_json_figure(f, w);

@@ -133,7 +133,6 @@ bool ses_hub_files_from_tree(ses_hub_files *f, const ses_json *tree, const char 
 char *ses_hub_files_tree(const ses_hub_files *f, size_t *len, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(1, e);
-    if (!w) return NULL;
     ses_json_begin_object(w);
     ses_json_member_int(w, "format_version", 1);
     ses_json_member_object(w, "files");

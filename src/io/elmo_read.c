@@ -93,7 +93,6 @@ ses_json_doc *ses_elmo_config_new(const ses_json *options, ses_err *e)
         return NULL;
     }
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return NULL;
     ses_json_begin_object(w);
     ses_json_member_string(w, "model_type", "elmo");
     ses_json_member_array(w, "architectures");

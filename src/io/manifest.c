@@ -103,7 +103,6 @@ bool ses_manifest_put(ses_json_writer *w, const char *dir, ses_manifest_hash has
 bool ses_manifest_write(const char *dir, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
     if (ses_manifest_put(w, dir, SES_MANIFEST_SIPHASH, e))
         return ses_json_writer_save(w, dir, MANIFEST, false, e);
     ses_json_writer_free(w);

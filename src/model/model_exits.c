@@ -111,7 +111,6 @@ bool ses_exit_rule_store(const char *dir, const char *rule, ses_err *e)
 ses_json_doc *ses_exit_rule_drop(const ses_json *config, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return NULL;
     put_config(config, NULL, w);
     return ses_json_writer_parse(w, e);
 }

@@ -230,7 +230,6 @@ static bool save_config(const ses_model *m, const char *dir, const ses_save_opti
         [SES_F32] = "float32", [SES_F16] = "float16", [SES_BF16] = "bfloat16", [SES_I8] = "float16"
     };
     ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_array(w, "architectures");
     ses_json_put_string(w, m->class->name);

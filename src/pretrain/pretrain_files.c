@@ -19,7 +19,6 @@ static const int64_t MAX_UPDATES = 1000000000000; /* as option --steps */
 bool ses_pretrain_save_plan(const ses_pretrain *p, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_int(w, "updates", ses_trainer_total_updates(p->trainer));
     ses_json_end_object(w);
@@ -84,7 +83,6 @@ static bool write_results(const ses_pretrain *p, const char *dir, const char *na
                           ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(4, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     if (train) put_train(p, w);
     if (eval) put_eval(p, w);
@@ -111,7 +109,6 @@ static bool write_tokenizer_config(const ses_pretrain *p, const char *dir, ses_e
     ses_free(path);
     if (exists || !path) return exists;
     ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "tokenizer_class", "PreTrainedTokenizerFast");
     int64_t max_tokens = ses_model_max_tokens(p->model);

@@ -325,7 +325,6 @@ static char *settings(const ses_pretrain *p, ses_err *e)
 {
     const ses_pretrain_options *opt = &p->o;
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return NULL;
     ses_json_begin_object(w);
     ses_json_member_string(w, "objective", opt->objectives);
     ses_json_member_string(w, "class", ses_model_class_name(p->model));

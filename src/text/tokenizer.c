@@ -379,7 +379,6 @@ void ses_tokenizer_put(const ses_tokenizer *t, ses_json_writer *w)
 bool ses_tokenizer_save(const ses_tokenizer *t, const char *path, bool overwrite, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
     ses_tokenizer_put(t, w);
     return ses_json_writer_save(w, NULL, path, overwrite, e);
 }

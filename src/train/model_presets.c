@@ -255,7 +255,6 @@ static ses_json_doc *changed(const fit *f, ses_err *e)
     size_t n;
     bool ok = true;
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return NULL;
     ses_json_begin_object(w);
     for (size_t i = 0; ok && i < ses_json_len(f->config); i++) ok = put_member(f, w, i, e);
     for (size_t i = 0; ok && i < f->n_set; i++) ok = put_new_key(f, w, i, e);

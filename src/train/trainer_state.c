@@ -125,7 +125,6 @@ static bool put_own_state(ses_trainer *t, ses_json_writer *w, ses_err *e)
 bool ses_trainer_write_state(ses_trainer *t, const char *path, bool overwrite, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_put_key(w, "best_global_step");
     t->at.best_update < 0 ? ses_json_put_null(w) : ses_json_put_int(w, t->at.best_update);

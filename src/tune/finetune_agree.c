@@ -23,7 +23,6 @@ char *ses_finetune_settings_json(const ses_finetune *f, ses_err *e)
     const ses_finetune_options *o = &f->o;
     const ses_training_options *r = &o->run;
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return NULL;
     ses_json_begin_object(w);
     ses_json_member_string(w, "task", f->task->name);
     if (f->task->loss_name) ses_json_member_string(w, "loss", f->task->loss_name);

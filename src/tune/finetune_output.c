@@ -65,7 +65,6 @@ static bool write_results(const ses_finetune *f, const char *dir, const char *na
                           ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(4, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_finetune_put_parts(f, train, eval, w);
     ses_json_end_object(w);

@@ -133,7 +133,6 @@ static ses_tokenizer *make_tokenizer(const ses_strmap *count, bool lower, ses_er
 {
     int64_t id = 0;
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return NULL;
     ses_json_begin_object(w);
     ses_json_member_string(w, "version", "1.0");
     ses_json_member_array(w, "added_tokens");

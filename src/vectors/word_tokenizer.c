@@ -119,7 +119,6 @@ bool ses_word_tokenizer_write(const ses_vectors *v, const char *path, bool overw
 {
     size_t n;
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "version", "1.0");
     put_added_tokens(w);

@@ -41,7 +41,10 @@ void ses_json_writer_free(ses_json_writer *w)
     ses_free(w);
 }
 
-void ses_json_writer_set_ascii(ses_json_writer *w, bool on) { w->ascii = on; }
+void ses_json_writer_set_ascii(ses_json_writer *w, bool on)
+{
+    if (w) w->ascii = on;
+}
 
 static bool misuse(ses_json_writer *w, const char *what)
 {
@@ -68,7 +71,7 @@ static void separate(ses_json_writer *w)
 /* Checks that a value may follow, and writes its separator. */
 static bool start(ses_json_writer *w)
 {
-    if (w->err.code) return false;
+    if (!w || w->err.code) return false;
     if (w->done) return misuse(w, "a second value after the first");
     bool member = w->depth && w->level[w->depth - 1].object;
     if (member && !w->keyed) return misuse(w, "a member without a key");
@@ -92,7 +95,7 @@ static void begin(ses_json_writer *w, bool object)
 
 static void end(ses_json_writer *w, bool object)
 {
-    if (w->err.code) return;
+    if (!w || w->err.code) return;
     if (!w->depth || w->level[w->depth - 1].object != object || w->keyed) {
         misuse(w, w->keyed ? "a key without a value" : "an end without its begin");
         return;
@@ -155,7 +158,7 @@ static void quote(ses_json_writer *w, const char *s, size_t n)
 
 void ses_json_put_keyn(ses_json_writer *w, const char *key, size_t n)
 {
-    if (w->err.code) return;
+    if (!w || w->err.code) return;
     if (!w->depth || !w->level[w->depth - 1].object || w->keyed) {
         misuse(w, "a key outside an object, or after another key");
         return;
@@ -221,6 +224,7 @@ void ses_json_put_float(ses_json_writer *w, float x)
 /* The first element is separated as any value; the separator of the others is known. */
 void ses_json_put_floats(ses_json_writer *w, const float *x, int64_t n)
 {
+    if (!w) return;
     const char *comma = w->indent == 0 ? ", " : ",";
     size_t comma_n = strlen(comma);
     int64_t i = 0;
@@ -288,7 +292,7 @@ void ses_json_put_value(ses_json_writer *w, const ses_json *v)
         }
         while (depth && open[depth - 1].next == open[depth - 1].v->len)
             end(w, open[--depth].v->type == SES_JSON_OBJECT);
-        if (!depth || w->err.code) return;
+        if (!depth || !w || w->err.code) return;
         const ses_json *o = open[depth - 1].v;
         size_t i = open[depth - 1].next++;
         if (o->type == SES_JSON_OBJECT) ses_json_put_keyn(w, o->kid[2 * i].str, o->kid[2 * i].len);
@@ -298,6 +302,7 @@ void ses_json_put_value(ses_json_writer *w, const ses_json *v)
 
 const char *ses_json_writer_text(ses_json_writer *w, size_t *len, ses_err *e)
 {
+    if (!w) return NULL; /* the error of ses_json_writer_new */
     if (!w->err.code) ses_buf_ok(&w->out, &w->err);
     if (!w->err.code && !w->done) misuse(w, w->depth ? "a begin without its end" : "nothing was written");
     if (w->err.code) {

@@ -449,7 +449,6 @@ static bool select_parts(ses_ablate *s, ses_err *e)
 static ses_json_doc *read_settings(const ses_opt_list *set, bool tune, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return NULL;
     ses_json_begin_object(w);
     for (size_t i = 0; i < set->n; i++) {
         size_t key = strcspn(set->item[i], "="), skipped = tune ? 5 : 0;

@@ -172,7 +172,6 @@ static ses_json_doc *make_record(const ses_ablate *s, const ses_ablate_job *j, c
 {
     double x;
     ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return NULL;
     ses_json_begin_object(w);
     put_arguments(j, w);
     ses_json_member_int(w, FINISHED, now());

@@ -233,7 +233,6 @@ static bool write_report(const analysis_run *r, ses_err *e)
 {
     ses_buf command = { 0 };
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     put_command_line(r, &command);
     put_settings(r, w);
     const char *settings = ses_json_writer_text(w, NULL, e);

@@ -95,7 +95,6 @@ static void put_figures(ses_json_writer *w, const char *name, const ses_part_pru
 static bool print_json(const ses_part_pruning_result *r, const args *a, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "output", a->output);
     ses_json_member_bool(w, "fill", a->fill);

@@ -79,7 +79,6 @@ bool ses_bench_row(const ses_bench *b, const char *bench, const char *shape, dou
 {
     if (!b->json) return true;
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "bench", bench);
     ses_json_member_string(w, "shape", shape);

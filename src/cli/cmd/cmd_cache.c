@@ -82,7 +82,6 @@ static const char *ago(char buf[32], int64_t t)
 static bool list_json(const ses_call *c, const ses_hub_list *l, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "cache", l->cache);
     ses_json_member_uint(w, "bytes", l->disk_bytes);
@@ -146,7 +145,6 @@ static bool run_ls(ses_call *c, const char *cache, ses_err *e)
 static bool plan_json(const ses_hub_plan *p, bool removed, size_t skipped, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_bool(w, "removed", removed);
     ses_json_member_uint(w, "bytes", p->bytes);

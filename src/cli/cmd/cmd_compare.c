@@ -192,7 +192,6 @@ static void put_json(const ses_run_records *l, const ses_run_record *r, ses_json
 static bool print_json(const ses_run_records *l, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_array(w);
     for (size_t i = 0; i < l->n; i++) put_json(l, &l->item[i], w);
     ses_json_end_array(w);

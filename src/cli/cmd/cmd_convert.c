@@ -325,7 +325,6 @@ static void show(const ses_call *c, const convert_job *j)
 static bool print_json(const convert_job *j, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "from", j->in.dir);
     ses_json_member_string(w, "to", j->out.to);

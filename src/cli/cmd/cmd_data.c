@@ -29,7 +29,6 @@ static const ses_opt opt[] = {
 static bool print_benchmark(const ses_benchmark *b, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "name", b->name);
     ses_json_member_string(w, "title", b->title);

@@ -286,7 +286,6 @@ static void json_gpus(ses_json_writer *w, const report *r)
 static bool show_json(const report *r, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     json_machine(w, r);
     ses_json_member_array(w, "parts");

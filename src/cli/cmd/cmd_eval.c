@@ -44,7 +44,6 @@ static ses_json_doc *open_stored(const ses_call *c, ses_err *e)
 static bool print_json(const ses_eval_report *r, const ses_baselines *b, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_eval_report_put(r, w);
     ses_baselines_put(b, w);

@@ -16,7 +16,6 @@ static bool print_json(const ses_text_index *t, ses_err *e)
 {
     const ses_vector_index_info *info = ses_vector_index_info_of(t->index);
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "index", t->path);
     ses_json_member_int(w, "texts", info->count);

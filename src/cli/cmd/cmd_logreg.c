@@ -157,7 +157,6 @@ static bool print_json(const ses_logreg_data *d, const ses_logreg_plan *p, const
                        ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_int(w, "examples", (int64_t)d->x.rows);
     ses_json_member_int(w, "features", (int64_t)d->x.cols);
@@ -193,7 +192,6 @@ static bool save(const char *path, bool overwrite, const ses_logreg_data *d, con
                  const ses_logreg_result *r, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     put_model(w, d, p, r);
     ses_json_end_object(w);

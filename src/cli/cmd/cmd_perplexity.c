@@ -90,7 +90,6 @@ static bool put(const perplexity_job *j, const char *name, text_sums s, const se
         return true;
     }
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_put_key(w, "name"), ses_json_put_string(w, name);
     ses_json_put_key(w, "perplexity"), ses_json_put_real(w, exp(loss));

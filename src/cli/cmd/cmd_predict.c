@@ -73,7 +73,6 @@ static bool set_results(ses_row_writer *rows, ses_json_writer *w, ses_err *e)
 static bool put(job *j, const ses_predictions *p, size_t i, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_predictions_put(p, i, w);
     if (!ses_rows_active(&j->rows)) return ses_rows_print(&j->rows, w, e); /* frees w */
     if (j->rows.n_results || set_results(&j->rows, w, e)) return ses_rows_put(&j->rows, w, e);

@@ -51,7 +51,6 @@ static bool print_json(const ses_hub_pull *p, const ses_hub_name *name, bool dry
     const ses_hub_files *f = ses_hub_pull_files(p);
     uint64_t have, total = ses_hub_pull_total(p, &have);
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "model", name->id);
     ses_json_member_string(w, "revision", name->revision);

@@ -78,7 +78,6 @@ static bool read_queries(const ses_call *c, query_list *q, ses_err *e)
 static bool put_json(ses_string query, const search_result *r, int64_t n, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_stringn(w, "query", query.p, query.n);
     ses_json_member_array(w, "results");

@@ -50,7 +50,6 @@ static bool passed(const row *r) { return r->error.code ? r->error.code == SES_E
 static bool put_json(const row *r, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "op", r->op);
     ses_json_member_string(w, "level", r->level);

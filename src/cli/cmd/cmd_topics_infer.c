@@ -69,7 +69,6 @@ static bool print_rows(const double *y, size_t rows, int64_t n, int64_t top, ses
 static bool print_json(const ses_text_file *f, const double *y, int64_t n, double perplexity, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_real(w, "perplexity", perplexity);
     ses_json_member_array(w, "texts");

@@ -165,7 +165,6 @@ static bool convert(adapter_job *j, ses_err *e)
 static bool print_json(const adapter_job *j, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "from", j->from);
     ses_json_member_string(w, "to", j->out.to);

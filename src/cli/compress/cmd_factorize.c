@@ -147,7 +147,6 @@ static bool show(const ses_factorization *f, const ses_call *c, const args *a, s
 static bool print_json(const ses_factorization *f, const args *a, const char *from, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "from", from);
     ses_json_member_string(w, "to", a->output);

@@ -158,7 +158,6 @@ static bool write_squad(const char *path, const ses_json *root, const parts *p, 
 {
     const ses_json *data = ses_json_get(root, "data"), *version = ses_json_get(root, "version");
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     if (version) ses_json_put_key(w, "version"), ses_json_put_value(w, version);
     ses_json_member_array(w, "data");

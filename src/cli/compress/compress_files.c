@@ -98,7 +98,6 @@ bool ses_compress_write_candidate(const ses_compress *z, size_t i, ses_err *e)
 {
     char file[200];
     ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
     ses_compress_put_candidate(z, &z->candidate[i], w);
     snprintf(file, sizeof file, "%s.json", z->candidate[i].name);
     return ses_json_record_save(w, 2, z->root, file, true, e);

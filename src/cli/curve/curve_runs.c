@@ -74,7 +74,6 @@ static bool save(void *ctx, size_t i, ses_err *e)
     const ses_curve_run *x = &v->run[i];
     char file[SES_CURVE_NAME + 8];
     ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "method", v->method[method_of(v, i)]->name);
     ses_json_member_int(w, "examples", x->examples);

@@ -134,7 +134,6 @@ static bool print_json(const char *path, const ses_corpus_info *f, const lengths
 {
     char hex[24];
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "file", path);
     ses_json_member_string(w, "label", f->label);

@@ -240,7 +240,6 @@ static void put_gaps(ses_json_writer *w, const ses_examples *d)
 bool ses_data_print_json(const ses_examples *d, const ses_data_stats *s, const ses_data_view *v, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     size_t count = ses_examples_count(d);
     ses_json_begin_object(w);
     ses_json_member_string(w, "file", v->path);

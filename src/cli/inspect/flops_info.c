@@ -126,7 +126,6 @@ static double training(const counts *k, const ses_flops_args *a)
 static bool print_json(const char *name, const counts *k, const ses_flops_args *a, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
     double sum = ses_flops_sum(&k->forward);
     ses_json_begin_object(w);
     ses_json_member_string(w, "model", name);

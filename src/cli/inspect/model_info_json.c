@@ -133,7 +133,6 @@ static void put_tensors(ses_json_writer *w, const ses_model_info *i)
 bool ses_model_info_print_json(const ses_model_info *i, bool tensors, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "path", i->path);
     ses_json_member_bool(w, "supported", i->model != NULL);

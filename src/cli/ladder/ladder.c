@@ -122,7 +122,6 @@ bool ses_ladder_write_extra(const char *dir, double seconds, double joules, doub
 {
     if (!ses_dir_make(dir, e)) return false;
     ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_real(w, "seconds", seconds);
     ses_json_member_real(w, "joules", joules);

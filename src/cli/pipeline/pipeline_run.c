@@ -93,7 +93,6 @@ static bool put_row(ses_pipeline_job *j, const ses_result *r, ses_err *e)
 static bool put_json(ses_pipeline_job *j, const ses_result *r, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_result_write_json(r, w);
     return ses_rows_print(&j->rows, w, e);
 }
@@ -205,7 +204,6 @@ static bool put_error(ses_pipeline_job *j, const char *message, ses_err *e)
     if (ses_rows_active(&j->rows)) return ses_rows_put_error(&j->rows, message, e);
     if (!j->a->compute.json) return true;
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "error", message);
     ses_json_end_object(w);

@@ -182,7 +182,6 @@ bool ses_shard_marker_write(const char *marker, const ses_shard_plan *p, const c
                             const ses_shard_counts *n, const char *extra, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_int(w, "shard", p->shard.index);
     ses_json_member_int(w, "shards", p->shard.count);

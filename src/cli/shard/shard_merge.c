@@ -19,7 +19,6 @@ static char *common_settings(const ses_json_doc *marker, ses_err *e)
     ses_buf out = { 0 };
     const ses_json *all = ses_json_get(ses_json_root(marker), "settings");
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return NULL;
     ses_json_begin_object(w);
     for (size_t i = 0; i < ses_json_len(all); i++) {
         const char *key = ses_json_key(all, i, NULL);

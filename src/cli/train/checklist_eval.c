@@ -94,7 +94,6 @@ static void put_counts(ses_json_writer *w, const ses_checklist_test *t)
 static bool print_json(const ses_checklist_test *t, size_t n, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_checklist_test all = sum_of(t, n, SES_CHECKLIST_TYPES);
     ses_json_begin_object(w);
     ses_json_member_real(w, "eval_failure_rate", rate(all.failed, all.cases));

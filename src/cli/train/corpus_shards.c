@@ -35,7 +35,6 @@ static char *extra_of(const ses_corpus_options *o, const ses_corpus_shard *part,
 {
     size_t n;
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return NULL;
     ses_json_begin_object(w);
     ses_json_member_int(w, "unknown_id", o->unk_id);
     ses_json_member_bool(w, "keeps_duplicates", o->keep_duplicates);

@@ -102,7 +102,6 @@ static bool finish(const ses_finetune *f, const ses_finetune_args *a, const ses_
         return true;
     }
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "output", a->s.train.run.output);
     ses_finetune_put_results(f, w);

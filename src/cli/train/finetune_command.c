@@ -21,7 +21,6 @@
 bool ses_finetune_print_json(const ses_finetune *f, const char *output, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "output", output);
     ses_finetune_put_results(f, w);

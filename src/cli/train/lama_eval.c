@@ -129,7 +129,6 @@ static bool print_json(const ses_lama *l, ses_err *e)
     const ses_lama_relation *r = ses_lama_relations(l, &n);
     totals t = add_up(r, n);
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_real(w, "eval_precision_at_1", mean((double)t.sum.at_1, t.sum.facts));
     ses_json_member_real(w, "eval_precision_at_10", mean((double)t.sum.at_10, t.sum.facts));

@@ -144,7 +144,6 @@ static bool print_json(const ses_likelihood_call *d, const ses_eval_task *task,
 {
     bool intervals = d->bootstrap->resamples > 0;
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "task", task->name);
     ses_json_member_int(w, "num_fewshot", r->shots);

@@ -312,7 +312,6 @@ static bool print_json(const pairs_run *j, const ses_scoring_args *scoring, ses_
 {
     double mean, pairs;
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     totals(j, &mean, &pairs);
     ses_json_begin_object(w);
     ses_json_member_real(w, "eval_accuracy", mean);

@@ -56,7 +56,6 @@ static ses_json_doc *copy_data_options(const ses_json *stored, const char *task,
 {
     const ses_opt *o;
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return NULL;
     ses_json_begin_object(w);
     ses_json_member_object(w, "options");
     if (task)

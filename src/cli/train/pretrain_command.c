@@ -77,7 +77,6 @@ static void show_summary(const session *s, ses_run_end end)
 static bool print_json(const session *s, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "output", s->o.run.output);
     ses_pretrain_put_results(s->run, w);

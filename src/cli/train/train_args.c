@@ -11,7 +11,6 @@ static ses_json_doc *copy_without(const ses_json *options, const char *const *dr
     const ses_json *v;
     size_t n;
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return NULL;
     ses_json_begin_object(w);
     ses_json_member_object(w, "options");
     for (size_t i = 0; (v = ses_json_at(options, i)); i++) {

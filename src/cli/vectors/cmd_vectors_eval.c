@@ -140,7 +140,6 @@ static bool put_json(const ses_call *c, const ses_analogy_result *r, const ses_w
 {
     const args *a = c->args;
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     if (a->analogies) put_analogies(w, a, r);
     if (l->n) {

@@ -53,7 +53,6 @@ static bool put_json(const ses_vectors *v, int64_t words, const check *c, ses_er
 {
     ses_buf scratch = { 0 };
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "format", ses_vectors_format(v));
     ses_json_member_int(w, "words", words);

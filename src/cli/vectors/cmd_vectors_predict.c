@@ -31,7 +31,6 @@ static const ses_opt opt[] = {
 static bool print_json(const ses_fasttext_model *m, const ses_fasttext_guess *guess, size_t n, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_array(w);
     for (size_t i = 0; i < n; i++) {
         ses_string label = ses_fasttext_label_at(m, (size_t)guess[i].label);

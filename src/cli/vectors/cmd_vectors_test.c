@@ -40,7 +40,6 @@ static bool print_json(const args *a, const ses_fasttext_model *m, const ses_fas
                        ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_int(w, "n", meter->examples);
     ses_json_member_int(w, "k", a->k);

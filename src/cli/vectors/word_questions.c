@@ -132,7 +132,6 @@ static bool answer(session *s, question *q, ses_err *e)
 static bool put_json(session *s, const question *q, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_array(w, "words");
     for (int i = 0; i < q->n; i++) ses_json_put_word(w, &s->scratch, q->word[i]);

@@ -130,7 +130,6 @@ static char *settings_of(build *b, ses_err *e)
     const ses_corpus_options *o = b->o;
     char hex[24], *copy = NULL;
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return NULL;
     ses_json_begin_array(w);
     snprintf(hex, sizeof hex, "%016" PRIx64, b->w.at.head.tokenizer);
     ses_json_put_string(w, hex);

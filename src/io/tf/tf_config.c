@@ -95,7 +95,6 @@ ses_json_doc *ses_tf_config_new(const ses_tf_index *x, const ses_tf_family *f, c
                                 ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(-1, e);
-    if (!w) return NULL;
     ses_json_begin_object(w);
     ses_json_member_string(w, "model_type", f->name);
     put_class(x, f, original, w);

@@ -262,7 +262,6 @@ static bool save_files(const ses_model *m, const ses_adapter *a, const char *dir
 {
     char text[SES_LABEL_TEXT];
     ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_string(w, "config", NULL);
     ses_json_member_object(w, "label2id");

@@ -131,7 +131,6 @@ static ses_json_doc *derive(const char *dir, const ses_json *adapter, const ses_
     bool own_names = labels && (int64_t)ses_json_len(ids) == labels;
     bool named = !own_names && (int64_t)ses_json_len(ses_json_get(config, "id2label")) == labels;
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return NULL;
     ses_json_begin_object(w);
     for (size_t i = 0; i < ses_json_len(config); i++) {
         const char *key = ses_json_key(config, i, NULL);

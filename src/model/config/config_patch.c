@@ -99,7 +99,6 @@ ses_json_doc *ses_model_config_patch(const ses_json *config, const ses_config_pa
     for (size_t i = 0; i < SES_LEN(all); i++)
         if (all[i].value >= 0 && !plan(&x, d, config, &all[i], e)) return NULL;
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return NULL;
     bool head = c->head || c->scalar_mix || c->n_layers;
     const ses_config_key *causal =
         c->causal ? ses_config_key_of(d, config, offsetof(ses_config, attention.causal), SES_KEY_TYPE_BOOL)

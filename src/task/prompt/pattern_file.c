@@ -271,7 +271,6 @@ static void put_demonstrations(const ses_patterns *p, ses_json_writer *w)
 bool ses_patterns_save(const ses_patterns *p, size_t only, const char *dir, const char *name, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_array(w, "patterns");
     for (size_t i = 0; i < p->n_patterns; i++)

@@ -205,7 +205,6 @@ ses_json_doc *ses_generator_config(const ses_json *config, double fraction, ses_
 {
     static const char *const scaled_key[] = { "hidden_size", "intermediate_size", "num_attention_heads" };
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return NULL;
     int64_t heads = scaled(ses_json_get(config, "num_attention_heads"), fraction, 1);
     ses_json_begin_object(w);
     for (size_t i = 0; i < ses_json_len(config); i++) {

@@ -72,7 +72,6 @@ static bool write_line(const ses_eval_likelihood_options *o, size_t i, ses_strin
                        bool equal, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_int(w, "doc_id", (int64_t)i);
     ses_json_member_string(w, "request_type", "generate_until");

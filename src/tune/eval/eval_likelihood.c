@@ -122,7 +122,6 @@ typedef struct log_line {
 static bool write_line(const ses_eval_likelihood_options *o, const log_line *l, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_int(w, "doc_id", (int64_t)l->document);
     ses_json_member_string(w, "request_type", l->kind);

@@ -104,7 +104,6 @@ static bool replace(ses_finetune *f, const bool *exit, int64_t depth, ses_err *e
 {
     const ses_json *config = ses_json_root(f->config);
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     for (size_t i = 0; i < ses_json_len(config); i++) {
         const char *key = ses_json_key(config, i, NULL);

@@ -317,7 +317,6 @@ static bool save_vote(const ses_tune_run *r, const char *name, const ses_tune_vo
 {
     size_t n = ses_examples_count(r->unlabeled) * ses_examples_label_count(r->train);
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_real(w, "accuracy", v->accuracy);
     ses_json_put_key(w, "scores");

@@ -23,7 +23,6 @@ static ses_json_doc *new_config(const ses_factorization *f, ses_err *e)
 {
     const ses_json *config = ses_model_config(f->m);
     ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return NULL;
     ses_json_begin_object(w);
     for (size_t i = 0; i < ses_json_len(config); i++) {
         size_t len;

@@ -126,7 +126,6 @@ static bool write_part(ses_mixture *m, size_t k, const char *dir, ses_err *e)
 static bool write_tasks(const ses_mixture *m, const char *dir, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(2, e);
-    if (!w) return false;
     ses_json_begin_object(w);
     ses_json_member_real(w, "mix_alpha", m->part[0]->o.mix_alpha);
     ses_json_member_array(w, "tasks");
