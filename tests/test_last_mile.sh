@@ -329,4 +329,52 @@ ok "cannot continue it" err_has 'was run with epochs 1.0, not 2.0; the run has e
 # shellcheck disable=SC2086
 ok "unless they are kept" exits 0 "$sesame" $rare --keep-checkpoints 1 -o "$tmp/kept"
 ok "there is one" sh -c "ls -d '$tmp'/kept/checkpoint-* >/dev/null"
+
+# ---- fill-mask: masks of other models ----
+
+ok "fill-mask" exits 0 "$sesame" fill-mask --json 'Paris is the [MASK] of France.'
+cp "$tmp/out" "$tmp/mask"
+for mask in '<mask>' '<extra_id_0>' '___' '______' '{mask}'; do
+    ok "$mask" exits 0 "$sesame" fill-mask --json "Paris is the $mask of France."
+    ok "$mask: the same" cmp "$tmp/out" "$tmp/mask"
+    ok "$mask is named" err_has "\"$mask\" is read as \[MASK\], the mask of this model"
+done
+ok "no mask at all" exits 3 "$sesame" fill-mask 'Paris is __ of France.'
+ok "is refused" err_has 'no mask in the text: expected at least one \[MASK\]'
+
+# ---- fastText's files in info and text-classification ----
+
+awk -F '\t' 'NR <= 40 { print "__label__" $2 " " $1; for (i = 0; i < 8; i++) printf "%s", (i ? " w" : "__label__" $2 " w") NR * 8 + i; print "" }' \
+    "$tmp/rows" >"$tmp/ft.txt"
+ok "train a file" exits 0 "$sesame" vectors supervised "$tmp/ft.txt" -o "$tmp/ft.bin"
+ok "quantize it" exits 0 "$sesame" vectors quantize "$tmp/ft.bin" -o "$tmp/ft.ftz"
+for file in ft.bin ft.ftz; do
+    ok "info $file" exits 0 "$sesame" info "$tmp/$file"
+    ok "$file: labels" out_has 'Labels  *2: neg, pos\|Labels  *2: pos, neg'
+    echo 'the film was good .' | "$sesame" vectors predict "$tmp/$file" - | sed 's/__label__//' >"$tmp/one.txt"
+    ok "text-classification -m $file" exits 0 "$sesame" text-classification -m "$tmp/$file" --json 'the film was good .'
+    # fastText adds 1e-5 to the probabilities that it prints
+    ok "$file: the label and probability of fastText" sh -c "sed 's/.*\"label\": \"\([a-z]*\)\", \"score\": \([0-9.]*\).*/\1 \2/' '$tmp/out' |
+        paste -d ' ' - '$tmp/one.txt' | awk '{ d = \$4 - \$2 - 1e-5; exit !(\$1 == \$3 && d < 2e-6 && d > -2e-6) }'"
+done
+awk '{ $1 = ""; print }' "$tmp/ft.txt" >"$tmp/plain.txt"
+ok "vectors without labels" exits 0 "$sesame" vectors train --format fasttext "$tmp/plain.txt" -o "$tmp/cbow.bin" --min-count 1 --dim 8 --epochs 1
+ok "do not classify" exits 3 "$sesame" text-classification -m "$tmp/cbow.bin" 'a text'
+ok "but vectors" err_has 'word vectors of fastText, without labels'
+
+# ---- SentencePiece by content ----
+
+mkdir "$tmp/named" "$tmp/unnamed" "$tmp/two"
+cp tests/golden/marian-two-vocabs/source.spm "$tmp/named/tokenizer.model"
+cp "$tmp/named/tokenizer.model" "$tmp/unnamed/pieces.dat"
+cp "$tmp/named/tokenizer.model" "$tmp/any.bin"
+cp "$tmp/named/tokenizer.model" "$tmp/two/x" && cp "$tmp/two/x" "$tmp/two/y"
+ok "a .model file" exits 0 "$sesame" tokenize -m "$tmp/named/tokenizer.model" 'abba'
+cp "$tmp/out" "$tmp/ids"
+for from in named unnamed any.bin; do
+    ok "tokenize -m $from" exits 0 "$sesame" tokenize -m "$tmp/$from" 'abba'
+    ok "$from: the same ids" cmp "$tmp/out" "$tmp/ids"
+done
+ok "two models" exits 3 "$sesame" tokenize -m "$tmp/two" 'abba'
+ok "leave a doubt" err_has 'nor one SentencePiece model of another name found'
 counted

@@ -176,7 +176,7 @@ static bool open_classifier(ses_pipeline *p, ses_err *e)
     if (from)
         p->classifier = from->classifier, p->config = from->config;
     else {
-        p->config = ses_model_config_open(p->dir, NULL, e);
+        p->config = ses_classifier_config_open(p->dir, e);
         p->classifier = p->config ? ses_classifier_open(p->dir, ses_json_root(p->config), e) : NULL;
     }
     return p->classifier && (!t->open || t->open(p, e));

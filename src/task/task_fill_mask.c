@@ -40,6 +40,7 @@ static const ses_result_schema schema = { SES_FORM_ROWS,
 typedef struct task_state {
     int32_t *target; /* [n_targets], ascending; NULL: all tokens */
     size_t n_targets;
+    bool noted; /* that a text has a mask in another spelling */
 } task_state;
 
 typedef struct candidate {
@@ -201,21 +202,64 @@ static bool check_draws(const ses_pipeline *p, const args *a, ses_err *e)
            ses_fail(e, SES_EUNSUPPORTED, "one-by-one: %s is not an encoder of tokens", m->class->name);
 }
 
+/* Length of a mask in the spelling of another model, or of a gap of underscores, at s; 0: none. */
+static size_t other_mask(const char *s, size_t n)
+{
+    static const char *const spelling[] = {
+        "[MASK]", "<mask>", "<MASK>", "[mask]", "<extra_id_0>", "{mask}"
+    };
+    for (size_t i = 0; i < SES_LEN(spelling); i++) {
+        size_t len = strlen(spelling[i]);
+        if (len <= n && !memcmp(s, spelling[i], len)) return len;
+    }
+    size_t gap = 0;
+    while (gap < n && s[gap] == '_') gap++;
+    return gap >= 3 ? gap : 0;
+}
+
+/* A text without the model's mask: other spellings become it. */
+static bool respell_masks(ses_pipeline *p, ses_request *r, ses_string name, ses_string *text, ses_err *e)
+{
+    task_state *task = p->state;
+    ses_string from = *text, first = { 0 };
+    ses_buf b = { 0 };
+    for (size_t i = 0; i + name.n <= from.n; i++)
+        if (!memcmp(from.p + i, name.p, name.n)) return true;
+    for (size_t i = 0, n; i < from.n; i += n ? n : 1) {
+        n = other_mask(from.p + i, from.n - i);
+        if (n && !first.n) first = (ses_string){ from.p + i, n };
+        ses_buf_append(&b, n ? name.p : from.p + i, n ? name.n : 1);
+    }
+    bool ok = ses_buf_ok(&b, e);
+    if (ok && first.n) {
+        text->p = ses_arena_strndup(&r->mem, b.data, b.len, e);
+        text->n = b.len;
+        ok = text->p &&
+             (task->noted || ses_pipeline_warn(p, e, "\"%.*s\" is read as %.*s, the mask of this model",
+                                               (int)first.n, first.p, (int)name.n, name.p));
+        task->noted = true;
+    }
+    ses_buf_free(&b);
+    return ok;
+}
+
 static bool encode(ses_pipeline *p, ses_request *r, ses_err *e)
 {
     item_state *st = r->state;
     if (!check_draws(p, r->args, e)) return false;
     int32_t mask_id = p->tokenizer_config.role[SES_ROLE_MASK];
     ses_input in = { .text = r->item.text };
+    ses_string mask_name = { 0 };
+    mask_name.p = ses_tokenizer_id_to_token(p->tokenizer, mask_id, &mask_name.n);
+    if (!respell_masks(p, r, mask_name, &in.text, e)) return false;
     if (!ses_request_encode_windows(p, r, &in, SES_TRUNCATE_ONLY_FIRST, p->settings.max_seq_len / 2, e))
         return false;
     size_t count = 0, whole = text_tokens(r);
     for (size_t s = 0; s < r->n_seqs; s++)
         for (size_t i = 0; i < r->seq[s].n; i++) count += r->seq[s].id[i] == mask_id;
-    size_t len = 0;
-    const char *name = ses_tokenizer_id_to_token(p->tokenizer, mask_id, &len);
     if (!count)
-        return ses_fail(e, SES_EARG, "no mask in the text: expected at least one %.*s", (int)len, name);
+        return ses_fail(e, SES_EARG, "no mask in the text: expected at least one %.*s", (int)mask_name.n,
+                        mask_name.p);
     st->mask = ses_arena_array(&r->mem, count, sizeof *st->mask, e);
     for (size_t s = 0; st->mask && s < r->n_seqs; s++)
         for (size_t i = 0; i < r->seq[s].n; i++)

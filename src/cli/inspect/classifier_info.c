@@ -21,7 +21,7 @@ typedef struct details {
 
 static bool read_facts(details *f, const char *dir, ses_err *e)
 {
-    f->config = ses_model_config_open(dir, NULL, e);
+    f->config = ses_classifier_config_open(dir, e);
     f->c = f->config ? ses_classifier_open(dir, ses_json_root(f->config), e) : NULL;
     if (!f->c) return false;
     const ses_classifier_kind *k = f->c->kind;

@@ -155,6 +155,8 @@ static bool add_bytes(void *ctx, const char *name)
 double ses_ladder_folder_bytes(const char *dir)
 {
     folder f = { .dir = dir };
+    struct stat s;
+    if (stat(dir, &s) == 0 && S_ISREG(s.st_mode)) return (double)s.st_size;
     return ses_dir_each(dir, add_bytes, &f, NULL) ? f.bytes : NAN;
 }
 

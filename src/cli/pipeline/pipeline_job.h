@@ -21,8 +21,9 @@ typedef struct ses_pipeline_job {
     ses_row_writer rows;
     ses_atomic_output to;
     ses_shard_job shard;
-    bool lines;   /* item numbers are line numbers, else argument numbers */
-    bool several; /* more than one item */
+    size_t n_warned; /* bytes of the pipeline's warnings that were printed */
+    bool lines;      /* item numbers are line numbers, else argument numbers */
+    bool several;    /* more than one item */
     int64_t n_truncated;
     int64_t failed;        /* items with an error */
     int64_t empty;         /* items with an empty text */

@@ -408,9 +408,11 @@ static bool check_usage(const ses_call *c, const ses_pipeline_args *a, ses_err *
     return check_rows(c, a, e) && check_shard(c, a, e);
 }
 
-static void notify_warnings(const ses_pipeline_job *j)
+/* Prints the warnings since the last call. */
+static void notify_warnings(ses_pipeline_job *j)
 {
-    const char *s = ses_pipeline_warnings(j->p);
+    const char *s = ses_pipeline_warnings(j->p) + j->n_warned;
+    j->n_warned += strlen(s);
     while (*s && !j->call->quiet) {
         size_t n = strcspn(s, "\n");
         fputs("sesame: ", stderr);
@@ -513,7 +515,7 @@ static bool open_and_run(ses_pipeline_job *j, ses_err *e)
     bool ok = j->p && run(j, e);
     if (j->p) notify_context_limited(j);
     if (j->p) notify_shortened(j);
-    if (j->p) notify_empty(j), notify_single(j);
+    if (j->p) notify_empty(j), notify_single(j), notify_warnings(j);
     ok = ok && ses_rows_end(&j->rows, e) && end_array(j, e) && commit_output(j, e);
     ses_pipeline_free(j->p);
     ses_device_free(dev);

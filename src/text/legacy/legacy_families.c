@@ -321,9 +321,12 @@ static const ses_legacy_family *by_files(const ses_legacy_converter *o, ses_err 
     if (ses_legacy_has_file(o, "spiece.model")) return by_pieces(o, "spiece.model", e);
     if (ses_legacy_has_file(o, "sentencepiece.bpe.model")) return by_pieces(o, "sentencepiece.bpe.model", e);
     if (ses_legacy_has_file(o, "spm.model")) return by_variant(&deberta_v2);
-    ses_fail(e, SES_EIO,
-             "neither tokenizer.json nor vocab.txt, vocab.json and merges.txt, spiece.model, "
-             "sentencepiece.bpe.model, spm.model or source.spm found");
+    char name[256];
+    if (ses_spm_find_file(o->dir, name)) return &ses_legacy_plain;
+    ses_fail(
+        e, SES_EIO,
+        "neither tokenizer.json nor vocab.txt, vocab.json and merges.txt, spiece.model, "
+        "sentencepiece.bpe.model, spm.model, source.spm nor one SentencePiece model of another name found");
     return NULL;
 }
 

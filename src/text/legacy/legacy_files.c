@@ -9,6 +9,7 @@
 #include "text/spm/spm_to_json.h"
 #include "text/tokenizer_files.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { MAX_FILE = 512 << 20 };
@@ -43,6 +44,23 @@ static bool ends_in(const char *path, const char *end)
 {
     size_t n = strlen(path), k = strlen(end);
     return n >= k && !strcmp(path + n - k, end);
+}
+
+/* The first byte of a file that is not white space; 0: none. */
+static int first_sign(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    int c = f ? getc(f) : EOF;
+    while (c == ' ' || c == '\n' || c == '\r' || c == '\t') c = getc(f);
+    if (f) fclose(f);
+    return c == EOF ? 0 : c;
+}
+
+/* Known by its content. A file named .model or .spm is read as such for the error, unless it is JSON. */
+static bool is_spm(const char *path)
+{
+    bool named = ends_in(path, ".model") || ends_in(path, ".spm");
+    return ses_spm_is_file(path) || (named && first_sign(path) != '{');
 }
 
 /* The text of a tokenizer_config.json: what tokenizer.json does not tell transformers. */
@@ -136,8 +154,7 @@ char *ses_tokenizer_read_json(const char *path, bool exact, size_t *n, ses_err *
         ses_free(in);
         return text;
     }
-    if (ends_in(path, ".model") || ends_in(path, ".spm"))
-        return exact ? from_spm(path, n, e) : from_file(path, &ses_legacy_plain, n, e);
+    if (is_spm(path)) return exact ? from_spm(path, n, e) : from_file(path, &ses_legacy_plain, n, e);
     return ends_in(path, ".txt") ? from_file(path, &ses_legacy_bert, n, e)
                                  : ses_file_read(path, MAX_FILE, n, e);
 }

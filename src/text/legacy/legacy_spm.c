@@ -311,7 +311,9 @@ bool ses_legacy_write_spm(ses_legacy_converter *o, const ses_legacy_family *f, s
     const ses_legacy_spm_variant *r = f->variant;
     const char *file = o->file ? o->file : r->file;
     for (size_t i = 0; !o->file && i < SES_LEN(other) && !ses_legacy_has_file(o, file); i++) file = other[i];
-    if (!o->file && !ses_legacy_has_file(o, file)) file = r->file; /* the name for the error */
+    char found[256];
+    if (!o->file && !ses_legacy_has_file(o, file))
+        file = ses_spm_find_file(o->dir, found) ? found : r->file; /* the latter for the error */
     ses_spm m = { 0 };
     pieces p = { 0 };
     size_t n;

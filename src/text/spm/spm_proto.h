@@ -39,6 +39,11 @@ typedef struct ses_spm {
 
 /* Rejects group fields, checks all lengths, descends at most two levels. */
 bool ses_spm_parse(ses_spm *m, const char *bytes, size_t n, ses_err *e);
+
+/* Whether a regular file holds a model, by its content. */
+bool ses_spm_is_file(const char *path);
+/* The only such file of a folder, whatever its name is. False: none, or several. */
+bool ses_spm_find_file(const char *dir, char name[static 256]);
 void ses_spm_free(ses_spm *m);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/json/json_helpers.h"
 #include "base/str.h"
 #include "base/suggest.h"
+#include "fasttext_config.h"
 #include "io/manifest.h"
 #include "sparse_logreg.h"
 #include "vectors/word_split.h"
@@ -166,12 +167,22 @@ bool ses_classifier_is_config(const ses_json *config)
 
 bool ses_classifier_is_dir(const char *dir)
 {
+    if (ses_fasttext_is_file(dir)) return true;
     char *path = ses_path_join(dir, "config.json", NULL);
     ses_json_doc *config = path && ses_path_exists(path) ? ses_json_load(path, CONFIG_MAX, NULL) : NULL;
     bool is = config && ses_classifier_is_config(ses_json_root(config));
     ses_json_free(config);
     ses_free(path);
     return is;
+}
+
+ses_json_doc *ses_classifier_config_open(const char *path, ses_err *e)
+{
+    if (ses_fasttext_is_file(path)) return ses_fasttext_config(path, FORMAT, e);
+    char *file = ses_path_join(path, "config.json", e);
+    ses_json_doc *d = file ? ses_json_load_object(file, CONFIG_MAX, e) : NULL;
+    ses_free(file);
+    return d;
 }
 
 static void put_labels(const ses_classifier *c, const char *const *labels, ses_json_writer *w)
@@ -225,7 +236,8 @@ ses_classifier *ses_classifier_open(const char *dir, const ses_json *config, ses
     const ses_classifier_kind *kind;
     size_t n_labels;
     if (!check_config(config, &kind, &n_labels, e)) return ses_wrap(e, "%s: config.json", dir), NULL;
-    if (!ses_manifest_check_config(config, dir, e)) return ses_wrap(e, "%s", dir), NULL;
+    if (!ses_fasttext_is_file(dir) && !ses_manifest_check_config(config, dir, e))
+        return ses_wrap(e, "%s", dir), NULL;
     ses_classifier *c = ses_alloc(sizeof *c, e);
     if (!c) return NULL;
     *c = (ses_classifier){ .kind = kind, .n_labels = n_labels, .train_loss = NAN };

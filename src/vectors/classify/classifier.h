@@ -109,10 +109,14 @@ void ses_classifier_free(ses_classifier *c); /* c may be NULL */
 #define SES_CLASSIFIER_MODEL_TYPE "sesame_classifier"
 /* Whether a config.json is that of a classifier. */
 bool ses_classifier_is_config(const ses_json *config);
-/* Whether a folder holds a classifier. False if its config.json cannot be read. */
+/* Whether a folder holds a classifier, or a file is a model of fastText, with or without labels. False if a
+ * config.json cannot be read. */
 bool ses_classifier_is_dir(const char *dir);
-/* Opens the folder of a classifier; config: its config.json. Fails for an unknown method, another version of
- * the format, and files that are incomplete or do not fit together. */
+/* The config.json of a classifier's folder; of a file of fastText (.bin, .ftz) the config that such a folder
+ * would have. NULL on failure. Free with ses_json_free. */
+ses_json_doc *ses_classifier_config_open(const char *path, ses_err *e);
+/* Opens the folder of a classifier or a file of fastText; config: its config.json. Fails for an unknown
+ * method, another version of the format, and files that are incomplete or do not fit together. */
 ses_classifier *ses_classifier_open(const char *dir, const ses_json *config, ses_err *e);
 /* Writes config.json with the labels [n_labels], and the files of the method, into a folder that exists. */
 bool ses_classifier_save(const ses_classifier *c, const char *dir, const char *const *labels, ses_err *e);

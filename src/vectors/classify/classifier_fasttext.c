@@ -3,7 +3,9 @@
  * model.ftz. */
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/str.h"
 #include "classifier.h"
+#include "fasttext_config.h"
 #include "vectors/fasttext/fasttext_trainer.h"
 #include "vectors/word_split.h"
 
@@ -31,14 +33,16 @@ static void fasttext_free(void *self)
     ses_free(f);
 }
 
-static bool map_labels(fasttext *f, ses_err *e)
+/* original: labels with names of their own, in the order of id2label. */
+static bool map_labels(fasttext *f, bool original, ses_err *e)
 {
     size_t n = ses_fasttext_n_labels(f->model);
     f->label = ses_alloc_array(n, sizeof *f->label, e);
     for (size_t i = 0; f->label && i < n; i++) {
         ses_string s = ses_fasttext_label_at(f->model, i);
-        unsigned long long id = f->n_labels;
-        if (s.n > 9 && s.n < 30 && !memcmp(s.p, "__label__", 9)) id = strtoull(s.p + 9, NULL, 10);
+        unsigned long long id = original ? i : f->n_labels;
+        if (!original && s.n > 9 && s.n < 30 && !memcmp(s.p, "__label__", 9))
+            id = strtoull(s.p + 9, NULL, 10);
         if (id >= f->n_labels)
             return ses_fail(e, SES_EFORMAT, "label %zu of the model is not __label__N with N below %zu", i,
                             f->n_labels);
@@ -130,7 +134,7 @@ static bool fit(fasttext *f, const ses_classifier_job *job, double *loss, ses_er
                                  .n_labels = job->n_labels,
                                  .name = "training texts",
                                  .first_line = 1 };
-        ok = ses_fasttext_train(&o, &t, &run, f->model, e) && map_labels(f, e);
+        ok = ses_fasttext_train(&o, &t, &run, f->model, e) && map_labels(f, false, e);
         *loss = run.loss;
     }
     ses_buf_free(&all);
@@ -166,7 +170,8 @@ static bool save(const void *self, const char *dir, ses_json_writer *w, ses_err 
 
 static void *open(const char *dir, const ses_json *config, size_t n_labels, ses_err *e)
 {
-    char *path = ses_path_join(dir, "model.ftz", e);
+    bool original = ses_fasttext_is_file(dir);
+    char *path = original ? ses_strdup(dir, e) : ses_path_join(dir, "model.ftz", e);
     fasttext *f = path ? ses_alloc(sizeof *f, e) : NULL;
     bool ok = f && ses_classifier_read_words(config, &f->rule, e);
     if (ok && !ses_path_exists(path)) {
@@ -179,7 +184,7 @@ static void *open(const char *dir, const ses_json *config, size_t n_labels, ses_
         f->model = ses_fasttext_open(path, e);
         ok = f->model && (f->model->set.model == SES_FASTTEXT_SUPERVISED ||
                           ses_fail(e, SES_EFORMAT, "%s: the model has no labels", path));
-        if (ok && !map_labels(f, e)) ok = ses_wrap(e, "%s", path);
+        if (ok && !map_labels(f, original, e)) ok = ses_wrap(e, "%s", path);
     }
     ses_free(path);
     if (ok) return f;
