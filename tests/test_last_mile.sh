@@ -377,4 +377,26 @@ for from in named unnamed any.bin; do
 done
 ok "two models" exits 3 "$sesame" tokenize -m "$tmp/two" 'abba'
 ok "leave a doubt" err_has 'nor one SentencePiece model of another name found'
+
+# ---- overfitting, and the report of a small run ----
+
+awk 'function next_number() { x = (x * 1103 + 12345) % 65536; return int(x / 64) }
+    BEGIN { x = 7; print "text\tlabel"
+    for (i = 0; i < 40; i++) {
+        s = ""
+        for (k = 0; k < 6; k++) s = s sprintf("%c%c ", 97 + next_number() % 26, 97 + next_number() % 26)
+        print s "\t" (next_number() % 2 ? "pos" : "neg")
+    } }' >"$tmp/noise.tsv" # labels without a reason
+ok "noise" exits 0 "$sesame" finetune --config bert-tiny --tokenizer sesame-small --task classify --train "$tmp/noise.tsv" --eval 40% \
+    --epochs 10 --lr 3e-3 --batch-size 8 --threads 1 -o "$tmp/noise"
+ok "is overfitted" err_has 'overfitting: the evaluation loss has risen for two epochs, the training loss fell'
+in_report() { grep -q -- "$1" "$tmp/noise/report.html"; }
+ok "the report flags it" in_report '>overfitting<'
+ok "has an interval" in_report '16 examples: 95 % interval 0\.'
+ok "and each curve once" sh -c "! grep -q 'Score against' '$tmp/noise/report.html'"
+ok "no time among the scores" sh -c "! grep -q '<td>predict_runtime\|<td>runtime\|samples_per_second' '$tmp/noise/report.html'"
+ok "no command with a part as a file" sh -c "! grep -q 'sesame eval[^<]*40%\|quantize[^<]*40%' '$tmp/noise/report.html'"
+# shellcheck disable=SC2086
+ok "one evaluation" exits 0 "$sesame" $rare -o "$tmp/dot"
+ok "makes no curve" sh -c "! grep -q 'Evaluation loss\|Evaluation: accuracy' '$tmp/dot/report.html'"
 counted

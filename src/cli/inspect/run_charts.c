@@ -13,14 +13,17 @@ typedef struct chart {
     int show; /* beside the flags of all charts */
 } chart;
 
-/* A curve needs two points, in one run or in several. */
+/* A curve needs two points in one run: single dots are in the tables. */
 static bool has_two_points(const ses_series *const *line, size_t n)
 {
-    int points = 0;
-    for (size_t i = 0; i < n; i++)
+    int most = 0;
+    for (size_t i = 0; i < n && most < 2; i++) {
+        int points = 0;
         for (size_t k = 0; line[i] && k < line[i]->n && points < 2; k++)
             points += isfinite(line[i]->value[k]);
-    return points == 2;
+        if (points > most) most = points;
+    }
+    return most == 2;
 }
 
 /* Adds a line per run, in the order of their colors; line[i] NULL: none. */
@@ -186,10 +189,12 @@ static bool put_cost(ses_report *report, const ses_run_records *l, cost_fn *cost
     return ok;
 }
 
-/* If all runs have the same metric. */
+/* If all of several runs have the same metric. Costs of one run are proportional to its updates: the curve is
+ * that of the score. */
 static bool put_costs(ses_report *report, const ses_run_records *l, ses_err *e)
 {
     char title[112], label[48];
+    if (l->n < 2) return true;
     for (size_t i = 0; i < l->n; i++)
         if (!*l->item[i].metric || strcmp(l->item[i].metric, l->item[0].metric)) return true;
     double flops = l->n ? largest(l, flops_at) : 0, seconds = l->n ? largest(l, seconds_at) : 0;

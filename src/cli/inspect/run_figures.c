@@ -1,6 +1,7 @@
 /* Figures of one training run. */
 #include "run_figures.h"
 
+#include "analysis/probe/probe_fit.h"
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/file.h"
@@ -9,6 +10,7 @@
 #include "hub/hub_name.h"
 #include "next_commands.h"
 #include "train/energy/energy_meter.h"
+#include "tune/data/held_out.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -62,16 +64,28 @@ static void put_number_tile(ses_figure *f, const char *name, double x, const cha
     ses_figure_tile(f, name, text, more);
 }
 
+/* The interval of an accuracy x of n examples. */
+static void put_interval(double x, double n, char *out, size_t size)
+{
+    double low, high;
+    ses_wilson_interval(x * n, n, &low, &high);
+    snprintf(out, size, "%.0f examples: 95 %% interval %.3f to %.3f", n, low, high);
+}
+
 /* Values of the score's confidence interval, or of its best evaluation. */
 static void put_score_tile(ses_figure *f, const ses_run_record *r)
 {
+    enum { FEW = 1000 }; /* examples: the interval of an accuracy is wider than a point or two */
     char key[96], more[96] = "";
+    double n = ses_run_record_number(r, "eval_samples"), score = ses_run_record_final_score(r);
     if (!*r->metric) return;
     snprintf(key, sizeof key, "%s_low", r->metric);
     double low = ses_run_record_number(r, key), step = NAN, best = ses_run_record_best_score(r, &step);
     snprintf(key, sizeof key, "%s_high", r->metric);
     if (!isnan(low))
         snprintf(more, sizeof more, "%.4f to %.4f", low, ses_run_record_number(r, key));
+    else if (!strcmp(r->metric, "eval_accuracy") && n >= 1 && n <= FEW && score >= 0 && score <= 1)
+        put_interval(score, n, more, sizeof more);
     else if (!isnan(best))
         snprintf(more, sizeof more, "best evaluation at update %.0f", step);
     put_number_tile(f, r->metric + strlen("eval_"), ses_run_record_final_score(r), more);
@@ -112,6 +126,35 @@ static void put_energy_note(ses_figure *f, const ses_run_record *r)
         ses_figure_note(f, "Energy: %s.", source);
 }
 
+/* The mean of a series over the updates (after, to]. */
+static double mean_between(const ses_series *s, double after, double to)
+{
+    double sum = 0, n = 0;
+    for (size_t i = 0; s && i < s->n; i++)
+        if (s->step[i] > after && s->step[i] <= to) sum += s->value[i], n++;
+    return n > 0 ? sum / n : NAN;
+}
+
+/* The evaluation loss rises from its minimum to the end, while the training loss falls. */
+static void put_overfitting(ses_figure *f, const ses_run_record *r)
+{
+    char text[40], more[120];
+    const ses_series *eval = ses_run_record_series(r, "eval_loss"), *train = ses_run_record_series(r, "loss");
+    size_t least = 0;
+    if (!eval || !train || eval->n < 3) return;
+    for (size_t i = 1; i < eval->n; i++)
+        if (eval->value[i] < eval->value[least]) least = i;
+    if (least + 2 >= eval->n) return; /* at least two evaluations after it */
+    size_t last = eval->n - 1;
+    double before = mean_between(train, least ? eval->step[least - 1] : 0, eval->step[least]),
+           after = mean_between(train, eval->step[last - 1], eval->step[last]);
+    if (!(after < before) || !(eval->value[last] > eval->value[least])) return;
+    snprintf(text, sizeof text, "from update %.0f", eval->step[least]);
+    snprintf(more, sizeof more, "evaluation loss %.4f to %.4f, training loss %.4f to %.4f",
+             eval->value[least], eval->value[last], before, after);
+    ses_figure_tile(f, "overfitting", text, more);
+}
+
 void ses_run_tiles_put(ses_report *report, const ses_run_record *r, const char *title)
 {
     const ses_series *loss = ses_run_record_series(r, "loss");
@@ -128,6 +171,7 @@ void ses_run_tiles_put(ses_report *report, const ses_run_record *r, const char *
     if (strcmp(r->metric, "eval_loss"))
         put_number_tile(f, "evaluation loss", ses_run_record_number(r, "eval_loss"), "");
     put_number_tile(f, "training loss", ses_run_record_number(r, "train_loss"), "mean over the run");
+    put_overfitting(f, r);
     if (loss && loss->step[loss->n - 1] < 1e15) {
         if (!isnan(epochs)) snprintf(more, sizeof more, "%.3g epochs", epochs);
         ses_figure_tile(f, "updates", ses_grouped_text(text, (uint64_t)loss->step[loss->n - 1]), more);
@@ -387,6 +431,7 @@ static void put_errors(ses_report *report, const ses_run_record *r)
 {
     const ses_json *root = r->errors ? ses_json_root(r->errors) : NULL, *worst = ses_json_get(root, "worst");
     const char *eval = option_text(r, "eval");
+    if (ses_held_out_is(eval)) eval = NULL;
     int64_t errors = 0, examples = 0;
     size_t n = ses_json_type_of(worst) == SES_JSON_ARRAY ? ses_json_len(worst) : 0;
     char more[40];

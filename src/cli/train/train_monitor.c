@@ -111,6 +111,24 @@ static void on_step(ses_train_monitor *m, const ses_training_event *ev)
     draw(m, ev);
 }
 
+/* A notice, once, if the evaluation loss has risen for two epochs while the training loss fell. */
+static void watch_overfitting(ses_train_monitor *m, const ses_training_event *ev)
+{
+    double epoch = ses_trainer_epoch(ev->trainer), *e = m->evaluated, *t = m->trained;
+    if (m->overfits || !m->loss_count || isnan(ev->loss)) return;
+    if (m->n_evaluated && epoch < m->evaluated_epoch + 1 - 1e-9) return;
+    for (int i = 0; i < 2; i++) e[i] = e[i + 1], t[i] = t[i + 1];
+    e[2] = ev->loss;
+    t[2] = m->loss_sum / (double)m->loss_count;
+    m->evaluated_epoch = epoch;
+    m->overfits = ++m->n_evaluated > 2 && e[0] < e[1] && e[1] < e[2] && t[0] > t[1] && t[1] > t[2];
+    if (m->overfits && !m->quiet)
+        fputs("overfitting: the evaluation loss has risen for two epochs, the training loss fell; fewer "
+              "--epochs, or "
+              "--patience 1\n",
+              stderr);
+}
+
 static void on_evaluation(ses_train_monitor *m, const ses_training_event *ev)
 {
     char time[SES_NUMBER_TEXT], train[48] = ""; /* stays empty if a stopped evaluation is repeated */
@@ -127,6 +145,7 @@ static void on_evaluation(ses_train_monitor *m, const ses_training_event *ev)
         fprintf(stderr, "%s  (%s)\n", ev->is_best ? " best" : "",
                 ses_duration_text(time, ses_seconds() - m->start));
     }
+    watch_overfitting(m, ev);
     m->loss_sum = 0;
     m->loss_count = 0;
 }

@@ -31,6 +31,11 @@ typedef struct ses_train_monitor {
 
     double start, drawn; /* seconds: start of the run, last redraw */
     int64_t first_update, first_tokens;
+    double evaluated[3],
+        trained[3]; /* losses of the last evaluations, at least an epoch apart; train losses */
+    double evaluated_epoch;
+    int n_evaluated;
+    bool overfits;   /* it was reported */
     double loss_sum; /* over updates since the last evaluation */
     int64_t loss_count;
     ses_sparkline spark;
