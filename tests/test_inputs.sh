@@ -211,7 +211,7 @@ run 2 text-classification -m $m/bert-label - -
 stderr_has "'-' (standard input) is given 2 times"
 run 3 text-classification -m $m/bert-label --jsonl '{"text": "a"}'
 stderr_has 'with --jsonl or --column arguments are files'
-run 0 text-classification --help
+run 0 text-classification --help all
 stdout_has "Arguments are texts, '-' is standard input, -f FILE reads files"
 
 # tasks with several texts: "-" is one text, or the lines of a list
