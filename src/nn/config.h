@@ -128,8 +128,11 @@ typedef struct ses_config {
         /* taggers: columns of the vectors of bytes, units of the LSTM over a word's bytes; 0: not read */
         int64_t char_width, char_size;
         int64_t caps_width; /* taggers: columns of the vector of a word's capital letters; 0: not read */
-        bool vector_norm;   /* batch norm of the modal_width columns */
-        bool reproject;     /* a dense layer as wide as its input after the embeddings */
+        /* vectors of mask_id are 0, the others divided by the part that is left, times 0.88 (ESM) */
+        bool token_dropout;
+        int64_t mask_id;
+        bool vector_norm; /* batch norm of the modal_width columns */
+        bool reproject;   /* a dense layer as wide as its input after the embeddings */
     } embed;
 
     /* Word vectors from characters (ELMo). Filters of size[i] characters, count[i] of them. */
@@ -345,6 +348,7 @@ typedef struct ses_config {
 
     struct {
         ses_act act;            /* activation of the transform */
+        int64_t width;          /* columns of the vocabulary projection; 0: of the token table */
         double logit_scale;     /* 0: 1 */
         int64_t sampled;        /* negatives of a sampled softmax in training; 0: the whole softmax */
         bool no_transform;      /* no dense layer before the vocabulary projection */

@@ -7,7 +7,10 @@ void ses_lm_add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tenso
         ses_adaptive_softmax_add_lm(&h->adaptive, s, c);
         return;
     }
-    int64_t E = c->embed.width ? c->embed.width : c->hidden, width = c->lm.extra_cols ? c->hidden : E;
+    int64_t E = c->lm.width      ? c->lm.width
+                : c->embed.width ? c->embed.width
+                                 : c->hidden,
+            width = c->lm.extra_cols ? c->hidden : E;
     if (!c->lm.no_transform) {
         h->dense =
             ses_dense_add(s, width, c->hidden, c->lm.no_transform_bias ? SES_NO_BIAS : SES_BIAS, "lm.dense");

@@ -62,6 +62,23 @@ static ses_tensor *first_rows(ses_forward_ctx *p, const ses_seqs *q)
     return zeros ? ses_tape_ints(p->tape, zeros, q->tokens) : NULL;
 }
 
+/* Token vectors x of a model that was trained with dropped tokens: vectors of masks are zero. */
+static ses_tensor *drop_masks(ses_forward_ctx *p, const ses_seqs *q, ses_tensor *x)
+{
+    static const double kept_in_training = 1 - 0.15 * 0.8;
+    ses_real *factor = ses_tape_host_alloc(p->tape, (size_t)q->tokens, sizeof *factor);
+    for (int64_t s = 0; factor && s < q->seqs; s++) {
+        int32_t from = q->host_cu_seqlens[s], to = q->host_cu_seqlens[s + 1], kept = 0;
+        for (int32_t t = from; t < to; t++) kept += q->host_ids[t] != p->c->embed.mask_id;
+        for (int32_t t = from; t < to; t++)
+            factor[t] = (ses_real)(q->host_ids[t] == p->c->embed.mask_id
+                                       ? 0
+                                       : kept_in_training * (double)(to - from) / (double)kept);
+    }
+    return factor && x ? ses_scale_rows(p->tape, x, ses_tape_input(p->tape, factor, SES_DIM(q->tokens)))
+                       : NULL;
+}
+
 ses_tensor *ses_stack_embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q)
 {
     const ses_config *c = p->c;
@@ -69,7 +86,7 @@ ses_tensor *ses_stack_embed(const ses_stack *k, ses_forward_ctx *p, const ses_se
     ses_tensor *table[SES_MAX_TABLES] = { k->token }, *id[SES_MAX_TABLES] = { q->ids };
     double scale = c->embed.scale_by_sqrt_hidden ? sqrt((double)c->hidden) : 1;
     /* token vectors are scaled or projected before positions are added */
-    bool tokens_first = scale != 1 || c->embed.project_before_positions;
+    bool tokens_first = scale != 1 || c->embed.project_before_positions || c->embed.token_dropout;
     int32_t first_pad = c->embed.train_pad ? -1 : (int32_t)c->pad_id;
     int n = 1;
     ses_tensor *x = NULL;
@@ -78,6 +95,7 @@ ses_tensor *ses_stack_embed(const ses_stack *k, ses_forward_ctx *p, const ses_se
         if (virt) embed_virtual(k, p, q, &table[0], &id[0], &first_pad);
         x = virt ? ses_embed(t, 1, table, id, first_pad) : token_vectors(k, p, q, first_pad);
         if (p->hooks_embeds) x = ses_hook_embeds(p, q, x);
+        if (c->embed.token_dropout) x = drop_masks(p, q, x);
         if (scale != 1) x = ses_scale(t, x, scale);
         if (c->embed.project_before_positions && k->project.w)
             x = ses_dense_run(t, k->project, x, SES_ACT_NONE);
