@@ -230,27 +230,30 @@ static void gated(int64_t rows, int64_t cols, ses_act act, bool is_bf16)
     drop(ab), drop(y), drop(dy), drop(dab);
 }
 
-static void rotated(int64_t rows, int64_t heads, int64_t dim, int64_t rest, double theta, bool is_bf16)
+/* pairs 0: all columns of a head. */
+static void rotated(int64_t rows, int64_t heads, int64_t dim, int64_t rest, double theta, int64_t pairs,
+                    bool is_bf16)
 {
     ses_device *d = is_bf16 ? gpu16 : gpu;
     mirrored (*make)(int64_t n, double scale) = is_bf16 ? halves : floats;
     int64_t cols = heads * dim + rest;
+    double rate[SES_ROTARY_MAX_PAIRS];
+    ses_rotary_spec o = { heads * dim, dim, pairs ? pairs : dim / 2, pairs % 2, rate, pairs ? 1.3 : 1, 1 };
+    ses_rotary_spec back = o;
+    back.sign = -1;
+    for (int64_t i = 0; i < o.pairs; i++) rate[i] = pow(theta, -(double)i / (double)o.pairs);
     int32_t *pos = ses_alloc((size_t)rows * sizeof *pos, NULL);
     for (int64_t i = 0; i < rows; i++) pos[i] = (int32_t)(i % 517 * (i % 5 ? 1 : 60));
     mirrored positions = ints(rows, pos), a = make(rows * cols, 1), y = make(rows * cols, 1);
     wait_for(gpu);
     for (int add = 1; add >= 0; add--) {
-        cpu->k.rotary(&cpu->exec, (ses_dst){ y.host, add }, a.host, host_ids(positions), rows, cols,
-                      heads * dim, dim, theta, 1);
-        d->k.rotary(&d->exec, (ses_dst){ y.gpu, add }, a.gpu, gpu_ids(positions), rows, cols, heads * dim,
-                    dim, theta, 1);
+        cpu->k.rotary(&cpu->exec, (ses_dst){ y.host, add }, a.host, host_ids(positions), rows, cols, &o);
+        d->k.rotary(&d->exec, (ses_dst){ y.gpu, add }, a.gpu, gpu_ids(positions), rows, cols, &o);
         wait_for(d);
         check_close(add ? "rotary added" : "rotary", y, 2e-6);
     }
-    cpu->k.rotary(&cpu->exec, (ses_dst){ a.host, false }, a.host, host_ids(positions), rows, cols,
-                  heads * dim, dim, theta, -1);
-    d->k.rotary(&d->exec, (ses_dst){ a.gpu, false }, a.gpu, gpu_ids(positions), rows, cols, heads * dim, dim,
-                theta, -1);
+    cpu->k.rotary(&cpu->exec, (ses_dst){ a.host, false }, a.host, host_ids(positions), rows, cols, &back);
+    d->k.rotary(&d->exec, (ses_dst){ a.gpu, false }, a.gpu, gpu_ids(positions), rows, cols, &back);
     wait_for(d);
     check_close("rotary in place", a, 2e-6);
     drop(positions), drop(a), drop(y);
@@ -263,10 +266,12 @@ static void test_gated_and_turned(void)
         for (int act = 0; act < SES_ACT_COUNT; act++) gated(1001, 96, (ses_act)act, is_bf16);
         gated(5003, 896, SES_ACT_GELU, is_bf16);
         gated(300, 45, SES_ACT_GELU, is_bf16); /* not multiples of 16 bytes */
-        rotated(3001, 12, 64, 384, 10000, is_bf16);
-        rotated(777, 6, 128, 0, 160000, is_bf16);
-        rotated(501, 4, 48, 96, 10000, is_bf16); /* with idle threads */
-        rotated(301, 3, 6, 7, 10000, is_bf16);
+        rotated(3001, 12, 64, 384, 10000, 0, is_bf16);
+        rotated(777, 6, 128, 0, 160000, 0, is_bf16);
+        rotated(501, 4, 48, 96, 10000, 0, is_bf16); /* with idle threads */
+        rotated(301, 3, 6, 7, 10000, 0, is_bf16);
+        rotated(701, 3, 64, 20, 1e4, 16, is_bf16); /* a part of each head */
+        rotated(333, 2, 48, 0, 1e6, 11, is_bf16);  /* adjacent columns */
     }
 }
 

@@ -590,18 +590,21 @@ static void test_rotary_positions(void)
     enum { C = 310, DIM = 300, FAR = 1000000 };
     ses_exec x = { .pool = pools[0] };
     float a[2 * C], both[2 * C], one[C];
+    double rate[DIM / 2];
+    for (int i = 0; i < DIM / 2; i++) rate[i] = pow(1e4, -2.0 * i / DIM);
+    const ses_rotary_spec o = { DIM, DIM, DIM / 2, false, rate, 1, 1 };
     for (int i = 0; i < 2 * C; i++) a[i] = (float)sin(i);
     for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
         ses_kernels k = ses_kernels_cpu((ses_isa)isa);
         for (int32_t i = 0; i < 40; i++) {
             const int32_t pos[2] = { i, FAR - 7 * i * i };
-            k.rotary(&x, (ses_dst){ both, false }, a, pos, 2, C, DIM, DIM, 1e4, 1);
-            k.rotary(&x, (ses_dst){ one, false }, a + C, pos + 1, 1, C, DIM, DIM, 1e4, 1);
+            k.rotary(&x, (ses_dst){ both, false }, a, pos, 2, C, &o);
+            k.rotary(&x, (ses_dst){ one, false }, a + C, pos + 1, 1, C, &o);
             CHECK_MSG(!memcmp(one, both + C, sizeof one), "%s: position %d", ses_isa_name((ses_isa)isa),
                       pos[1]);
         }
         for (int i = 0; i < C; i++) one[i] = 1;
-        k.rotary(&x, (ses_dst){ one, true }, a, (int32_t[]){ 5 }, 1, C, DIM, DIM, 1e4, 1);
+        k.rotary(&x, (ses_dst){ one, true }, a, (int32_t[]){ 5 }, 1, C, &o);
         for (int i = DIM; i < C; i++) CHECK(one[i] == 1 + a[i]);
     }
 }

@@ -89,7 +89,7 @@ static void test_norms(const ses_kernels *k, ses_exec *x, const char *level)
         int64_t cols = width[w];
         double rms_worst = 0, norm_worst = 0, eps = 1e-6;
         fill(a, ROWS * cols, 2);
-        k->rms(x, y, NULL, a, gain, ROWS, cols, eps);
+        k->rms(x, y, NULL, a, gain, ROWS, cols, eps, 0);
         for (int64_t i = 0; i < ROWS * cols; i++) {
             double squares = 0;
             for (int64_t j = i / cols * cols; j < (i / cols + 1) * cols; j++)
