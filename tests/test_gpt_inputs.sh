@@ -43,15 +43,15 @@ ok "no more tokens" grep -q '"vocab_size": 31' "$tmp/again/config.json"
 ok "plain inputs again" exits 0 "$sesame" finetune --model "$tmp/text" --threads 1 --lr 1e-3 --task classify \
     --train "$tmp/train.tsv" --steps 2 -o "$tmp/plain2"
 ok "no inputs in the config" sh -c "! grep -q sesame_inputs '$tmp/plain2/config.json'"
-ok "resumed" tune resumed --task classify --train "$tmp/train.tsv" --epochs 2 --save-every 5
+ok "resumed" tune resumed --task classify --train "$tmp/train.tsv" --epochs 2 --save-every 5 --keep-checkpoints 2
 rm "$tmp/resumed/config.json" "$tmp/resumed/model.safetensors"
 ok "finished" exits 0 "$sesame" finetune --model "$tmp/base" --threads 1 --lr 3e-3 --batch-size 8 --inputs gpt1 --resume -o "$tmp/resumed" \
-    --task classify --train "$tmp/train.tsv" --epochs 2 --save-every 5
+    --task classify --train "$tmp/train.tsv" --epochs 2 --save-every 5 --keep-checkpoints 2
 ok "the rate of GPT-1" exits 0 "$sesame" finetune --model "$tmp/base" --threads 1 --inputs gpt1 --task classify --train "$tmp/train.tsv" \
     --steps 2 --schedule constant --warmup 0 -o "$tmp/rate"
 ok "in the log" grep -q '"learning_rate": 6.25e-05' "$tmp/rate/log.jsonl"
 ok "with checkpoints" exits 0 "$sesame" finetune --model "$tmp/base" --threads 1 --inputs gpt1 --task classify --train "$tmp/train.tsv" \
-    --steps 4 --save-every 2 -o "$tmp/rate2"
+    --steps 4 --save-every 2 --keep-checkpoints 2 -o "$tmp/rate2"
 cp "$tmp/rate2/model.safetensors" "$tmp/rate2.safetensors"
 rm "$tmp/rate2/config.json" "$tmp/rate2/model.safetensors"
 ok "resumed by its folder" exits 0 "$sesame" finetune -o "$tmp/rate2" --resume --threads 1

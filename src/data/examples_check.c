@@ -1,6 +1,7 @@
 /* Whether examples can be learned: labels that differ, and are labels. */
 #include "examples_impl.h"
 
+#include "base/alloc.h"
 #include "base/number.h"
 #include "row_overlap.h"
 
@@ -38,22 +39,40 @@ static bool labels_are_numbers(const ses_examples *d)
     return point;
 }
 
+/* Number of different tags that occur; schemes have more. */
+static bool count_tags(const ses_examples *d, size_t *n, ses_err *e)
+{
+    bool *occurs = ses_alloc_array(d->n_labels + 1, sizeof *occurs, e);
+    *n = 0;
+    if (!occurs) return false;
+    for (size_t i = 0; i < d->n; i++)
+        for (size_t k = 0; k < d->item[i].n_labels; k++) {
+            int32_t tag = d->item[i].labels[k];
+            if (tag < 0 || occurs[tag]) continue;
+            occurs[tag] = true;
+            ++*n;
+        }
+    ses_free(occurs);
+    return true;
+}
+
 /* Tags that differ more than the words: the columns are swapped. */
 static bool check_tags(const ses_examples *d, ses_err *e)
 {
     ses_row_set s = { 0 };
-    bool ok = true;
+    size_t tags = 0;
     if (d->n_labels < LEAST_LABELS) return true;
+    bool ok = count_tags(d, &tags, e);
     for (size_t i = 0; ok && i < d->n; i++)
         for (size_t k = 0; ok && k < d->item[i].n_parts; k++)
             ok = ses_row_set_add(&s, &d->item[i].parts[k], 1, e);
     size_t words = ok ? ses_row_set_distinct(&s) : 0;
     ses_row_set_free(&s);
-    if (ok && d->n_labels > words)
+    if (ok && tags > words)
         ok = ses_fail(e, SES_EARG,
                       "%zu different words have %zu different tags: are the columns swapped (--token-column, "
                       "--tag-column)?",
-                      words, d->n_labels);
+                      words, tags);
     return ok;
 }
 
