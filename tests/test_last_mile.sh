@@ -399,4 +399,32 @@ ok "no command with a part as a file" sh -c "! grep -q 'sesame eval[^<]*40%\|qua
 # shellcheck disable=SC2086
 ok "one evaluation" exits 0 "$sesame" $rare -o "$tmp/dot"
 ok "makes no curve" sh -c "! grep -q 'Evaluation loss\|Evaluation: accuracy' '$tmp/dot/report.html'"
+
+# ---- the score of a logistic regression beside that of a model ----
+
+awk -F '\t' 'NR > 1 { $1 = $1 (($2 == "pos") == (NR % 5 > 0) ? "good" : "bad") } { print $1 "\t" $2 }' "$tmp/noise.tsv" >"$tmp/partly.tsv"
+beside='logistic regression on words: accuracy '
+# shellcheck disable=SC2086
+small_run() { "$sesame" finetune $small --task classify --train "$tmp/partly.tsv" --eval 40% --epochs 1 -o "$tmp/beside" "$@"; }
+ok "the method" exits 0 "$sesame" finetune --task classify --method logreg --ngrams 1 --min-count 2 --train "$tmp/partly.tsv" --eval 40% -o "$tmp/logreg"
+ok "its score is not that of a constant" sh -c "! grep -q '\"eval_accuracy\": \(1\|0.5\),' '$tmp/logreg/eval_results.json'"
+accuracy=$(printf %.4f "$(score eval_accuracy "$tmp/logreg/eval_results.json")")
+ok "a model" exits 0 small_run
+ok "tells it" err_has "^$beside$accuracy in [0-9.]*s, the model $(printf %.4f "$(score eval_accuracy "$tmp/beside/eval_results.json")") in [0-9.]*s (--method logreg --ngrams 1 --min-count 2)\$"
+lacks "$beside"
+cp "$tmp/beside/model.safetensors" "$tmp/beside.safetensors"
+ok "nothing to resume" exits 0 small_run --resume
+untold() { ! grep -q 'logistic regression' "$tmp/err"; }
+ok "nor to compare" untold
+ok "JSON" exits 0 small_run --overwrite --json
+ok "is that alone" eval "\"$build/json_valid\" <\"$tmp/out\" >/dev/null"
+ok "and tells it on stderr" err_has "^$beside$accuracy"
+ok "quiet" exits 0 small_run --overwrite -q
+ok "is quiet" untold
+ok "and has the same model" cmp "$tmp/beside.safetensors" "$tmp/beside/model.safetensors"
+# shellcheck disable=SC2086
+ok "without evaluation" exits 0 "$sesame" finetune $small --task classify --train "$tmp/partly.tsv" --epochs 1 -o "$tmp/alone"
+ok "no score" untold
+ok "of a search" exits 0 small_run --overwrite --seeds 2
+ok "no line" untold
 counted

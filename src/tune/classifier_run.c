@@ -157,6 +157,22 @@ ses_finetune *ses_classifier_finetune(const ses_finetune_options *o, const ses_c
     return NULL;
 }
 
+bool ses_classifier_beside(const ses_finetune *f, const ses_classifier_plan *p, ses_device *d, double *score)
+{
+    ses_err ignored = { 0 };
+    ses_finetune_options o = ses_finetune_defaults();
+    if (!f->eval_rows || f->mixture || !f->task->ways[SES_WAY_CLASSIFIER]) return false;
+    o.train_examples = f->train_rows, o.eval_examples = f->eval_rows;
+    o.data = f->o.data;
+    o.metric = f->o.metric;
+    o.task.metrics = f->o.task.metrics;
+    o.run.seed = f->o.run.seed;
+    ses_finetune *g = ses_classifier_finetune(&o, p, d, &ignored);
+    bool ok = g && ses_scores_find(&g->report.scores, ses_finetune_metric(f), score);
+    ses_finetune_free(g);
+    return ok;
+}
+
 int64_t ses_classifier_finetune_parameters(const ses_finetune *f)
 {
     const ses_classifier *c = f->tuner->classifier;

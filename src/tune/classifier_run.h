@@ -20,6 +20,11 @@ typedef struct ses_classifier_plan {
 ses_finetune *ses_classifier_finetune(const ses_finetune_options *o, const ses_classifier_plan *p,
                                       ses_device *d, ses_err *e);
 
+/* Trains and evaluates a classifier on the examples of a finished run of a model, and stores its score by the
+ * run's metric. False: the run has no such score, the plan's progress has stopped the training, or it has
+ * failed. */
+bool ses_classifier_beside(const ses_finetune *f, const ses_classifier_plan *p, ses_device *d, double *score);
+
 /* Learned numbers of the classifier of a run; 0: not counted. */
 int64_t ses_classifier_finetune_parameters(const ses_finetune *f);
 /* Time of training and of the last evaluation, energy of training. */

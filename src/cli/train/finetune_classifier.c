@@ -1,6 +1,7 @@
 /* finetune --method: one run of a classifier that reads texts. */
 #include "finetune_command.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/number_text.h"
 #include "cli/ui/show_values.h"
@@ -141,4 +142,33 @@ bool ses_finetune_classifier(ses_call *c, const ses_finetune_args *a, bool part,
     ses_device_free(dev);
     ses_command_text_free(&text);
     return ok;
+}
+
+static bool is_in_time(void *deadline, int64_t done, int64_t total, double loss)
+{
+    (void)done, (void)total, (void)loss;
+    return ses_seconds() < *(double *)deadline && !ses_train_monitor_should_stop();
+}
+
+void ses_finetune_show_logreg(const ses_finetune *f, const ses_finetune_args *a)
+{
+    ses_err ignored = { 0 };
+    const char *metric = ses_finetune_metric(f);
+    double model, score, run = ses_finetune_stats(f).seconds, begin = ses_seconds();
+    double deadline = begin + fmax(0.02 * run, 0.2);
+    char time[SES_NUMBER_TEXT], run_time[SES_NUMBER_TEXT];
+    ses_classifier_plan plan = { .kind = &ses_classifier_logreg, .progress = is_in_time, .ctx = &deadline };
+    plan.settings = (ses_classifier_settings){ .ngrams = 1, .min_count = 2 };
+    plan.settings.given.ngrams = plan.settings.given.min_count = true;
+    ses_device_options d = ses_compute_device_options(&a->compute);
+    if (!ses_scores_find(&ses_finetune_report(f)->scores, metric, &model)) return;
+    ses_device *dev = ses_device_open("cpu", &d, &ignored);
+    if (dev && ses_classifier_beside(f, &plan, dev, &score))
+        fprintf(
+            stderr,
+            "logistic regression on words: %s %.4f in %s, the model %.4f in %s (--method logreg --ngrams 1 "
+            "--min-count 2)\n",
+            metric, score, ses_duration_text(time, ses_seconds() - begin), model,
+            ses_duration_text(run_time, run));
+    ses_device_free(dev);
 }

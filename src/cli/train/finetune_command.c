@@ -121,7 +121,9 @@ static bool finish(const ses_finetune *f, const ses_finetune_args *a, const ses_
         fprintf(stderr, "sesame: report.html: %s\n", ignored.msg);
     if (!part) ses_finetune_drop_checkpoints(a);
     if (!part && !c->quiet && !a->compute.json) show_summary(f, a, m, c, end);
-    return part || !a->compute.json || ses_finetune_print_json(f, a->s.train.run.output, e);
+    if (!part && a->compute.json && !ses_finetune_print_json(f, a->s.train.run.output, e)) return false;
+    if (!part && !c->quiet && a->s.o.eval) ses_finetune_show_logreg(f, a);
+    return true;
 }
 
 static bool check_model(const ses_finetune_args *a, ses_err *e)
