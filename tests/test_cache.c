@@ -20,6 +20,10 @@ static text *draw(const ses_model *m, bool pair, int longest, uint32_t round)
 {
     text *x = calloc(1, sizeof *x);
     ses_rng_key key = { .seed = 5, .step = round };
+    /* M2M-100 does not count padding; in a cache, as in transformers, it is counted: no padding there. */
+    bool no_pad = !strcmp(ses_model_type(m), "m2m_100");
+    int64_t pad = -1;
+    ses_json_int(ses_json_get(ses_model_config(m), "pad_token_id"), &pad);
     x->pair = pair;
     for (int s = 0; s < SEQS; s++) {
         x->cu[s + 1] = x->cu[s] + 1 + (int32_t)(ses_rand32(key, (uint64_t)s) % (uint32_t)longest);
@@ -30,6 +34,7 @@ static text *draw(const ses_model *m, bool pair, int longest, uint32_t round)
         x->ids[i] = (int32_t)(ses_rand32(key, 1000 + (uint64_t)i) % (uint32_t)ses_model_vocab_size(m));
         x->source[i] =
             (int32_t)(ses_rand32(key, 90000 + (uint64_t)i) % (uint32_t)ses_model_source_vocab_size(m));
+        if (no_pad && x->ids[i] == pad) x->ids[i]++;
     }
     return x;
 }

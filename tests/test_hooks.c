@@ -115,8 +115,9 @@ static int parts_of(const subject *s, part p[3])
 /* Are scores only scaled products, masked by causality and windows? */
 static bool is_plain_attention(const subject *s)
 {
-    static const char *const biased[] = { "t5",      "mt5",   "mpnet",      "bloom",
-                                          "deberta", "xlnet", "transfo-xl", "deberta-v2" };
+    static const char *const biased[] = { "t5",         "mt5",     "umt5",        "mpnet",
+                                          "bloom",      "deberta", "xlnet",       "transfo-xl",
+                                          "deberta-v2", "jina_v2", "jina_v2_code" };
     for (size_t i = 0; i < SES_LEN(biased); i++)
         if (!strcmp(ses_model_type(s->m), biased[i])) return false;
     return !ses_config_scores_distances(s->m->stack[0].c);
@@ -523,17 +524,36 @@ static void test_no_layers(subject *s)
 }
 
 /* Models of two towers: the last layer has two keys of each token. */
-static void test_towers(subject *s)
+/* A model refuses one kind of captures; `without` are the others, which change no bits. */
+static void test_refused_capture(subject *s, const char *message, ses_output_request without)
 {
-    static const char message[] = "of two towers";
-    ses_output_request r = all_captures;
     ses_err e = { 0 };
     ses_outputs o;
     ses_tape_reset(s->t, NULL);
-    bool ok = ses_model_forward(s->m, s->t, &s->x.batch, &r, &o, &e);
+    bool ok = ses_model_forward(s->m, s->t, &s->x.batch, &all_captures, &o, &e);
     CHECK_MSG(!ok && strstr(e.msg, message), "%s: %s", s->dir, e.msg);
+    if (!run(s, (ses_output_request){ .logits = true }, &o)) return;
+    copy plain = results(&o);
+    if (run(s, without, &o)) {
+        copy c = results(&o);
+        CHECK_MSG(same_bits(&plain, &c), "%s: captures: off by %g", s->dir, distance(&plain, &c));
+        ses_free(c.x);
+    }
+    ses_free(plain.x);
+}
+
+static void test_towers(subject *s)
+{
+    ses_output_request r = all_captures;
     r.qkv = false;
-    if (run(s, r, &o)) CHECK(ses_outputs_find(&o, "logits"));
+    test_refused_capture(s, "of two towers", r);
+}
+
+static void test_experts(subject *s)
+{
+    ses_output_request r = all_captures;
+    r.ffn_activations = false;
+    test_refused_capture(s, "activations of a mixture of experts", r);
 }
 
 int main(void)
@@ -554,6 +574,8 @@ int main(void)
             test_no_layers(&s);
         } else if (opened && s.m->stack[0].c->attention.tower_layers) {
             test_towers(&s);
+        } else if (opened && s.m->stack[0].c->ffn.experts) {
+            test_experts(&s);
         } else if (opened && run(&s, (ses_output_request){ .logits = true }, &o)) {
             copy plain = results(&o);
             test_captures(&s, &plain);

@@ -322,8 +322,10 @@ static void check_named(void)
 
 static void check_errors(void)
 {
-    check_refused("", ": neither tokenizer.json nor vocab.txt, vocab.json and merges.txt, spiece.model, "
-                      "sentencepiece.bpe.model, spm.model or source.spm found");
+    check_refused(
+        "", ": neither tokenizer.json nor vocab.txt, vocab.json and merges.txt, spiece.model, "
+            "sentencepiece.bpe.model, spm.model, source.spm nor one SentencePiece model of another name "
+            "found");
     put("config.json", "{\"model_type\": \"bert\"}");
     check_refused("", ": neither tokenizer.json nor vocab.txt found");
     put("config.json", "{\"model_type\": \"gpt2\"}");

@@ -193,7 +193,7 @@ static const struct {
     { "/v1/completions", "{\"prompt\":\"a\",\"stream\":\"x\"}", 400, O, "true or false" },
     { "/v1/completions", "{\"prompt\":\"a\",\"stream\":true,\"echo\":true}", 400, O, "excludes" },
     { "/v1/completions", "{\"prompt\":\"a\",\"stop\":[\"\"]}", 400, O, "stop" },
-    { "/v1/chat/completions", "{\"messages\":[]}", 404, O, "no route" },
+    { "/v1/chat/completions", "{\"messages\":[]}", 400, O, "has no chat template" },
     { "/v1/completions", "{\"prompt\":\"a\",\"stream_options\":5}", 400, O, "an object" },
     { "/v1/completions", "{\"prompt\":\"a\",\"suffix\":\"b\"}", 400, O, "suffix" },
     { "/v1/completions", "{\"prompt\":\"a\",\"logit_bias\":{\"999999\":2}}", 400, O, "logit_bias" },

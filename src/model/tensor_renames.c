@@ -71,17 +71,20 @@ bool ses_tensors_rename(const ses_model_desc *d, ses_safetensors *file, ses_err 
     return true;
 }
 
-/* The type with the tensors of a folder, whatever its config has; NULL: none, or the folder lacks weights. */
-static const ses_model_desc *find_by_tensors(const char *dir)
+/* *found: the type with the tensors of a folder, whatever its config has; NULL: none, or the folder lacks
+ * weights that can be read, which opening them reports. False: no memory. */
+static bool find_by_tensors(const char *dir, const ses_model_desc **type, ses_err *e)
 {
-    ses_err none = { 0 };
+    ses_err why = { 0 };
     const ses_model_desc *found = NULL;
-    ses_safetensors *file = ses_checkpoint_open(dir, &none);
+    ses_safetensors *file = ses_checkpoint_open(dir, &why);
     for (const ses_model_desc *const *d = ses_models(); file && *d && !found; d++)
         for (size_t i = 0; (*d)->signature && i < ses_safetensors_count(file) && !found; i++)
             if (strstr(ses_safetensors_at(file, i)->name, (*d)->signature)) found = *d;
     ses_safetensors_free(file);
-    return found;
+    *type = found;
+    if (!file && why.code == SES_ENOMEM) return *e = why, false;
+    return true;
 }
 
 /* May the tensors show another type than the config: a type whose name others borrow, or an unknown one? */
@@ -96,7 +99,11 @@ static bool may_be_another(const ses_json *config)
 ses_json_doc *ses_config_recognize(ses_json_doc *doc, const char *dir, ses_err *e)
 {
     const ses_json *config = ses_json_root(doc);
-    const ses_model_desc *d = may_be_another(config) ? find_by_tensors(dir) : NULL;
+    const ses_model_desc *d = NULL;
+    if (may_be_another(config) && !find_by_tensors(dir, &d, e)) {
+        ses_json_free(doc);
+        return NULL;
+    }
     if (!d) return doc;
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (w) {

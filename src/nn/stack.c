@@ -363,7 +363,8 @@ static ses_tensor *residual_after(ses_forward_ctx *p, const ses_dense *d, ses_no
 
 static ses_tensor *experts(const ses_layer *l, ses_forward_ctx *p, ses_tensor *x)
 {
-    if (p->hooked) {
+    const ses_edits *edits = p->request->edits;
+    if (p->hooked && (p->request->ffn_activations || (edits && edits->n_neurons))) {
         ses_tape_fail(p->tape, SES_EUNSUPPORTED,
                       "activations of a mixture of experts cannot be captured or edited");
         return NULL;

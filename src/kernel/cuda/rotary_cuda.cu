@@ -86,8 +86,8 @@ static void rotary(ses_exec *x, ses_dst y, const ses_real *a, const int32_t *pos
                    const ses_rotary_spec *o)
 {
     enum { N = vec16<T>::N };
-    rotary_args<T> f = { dst_of<T>(y), elems<T>(a), pos,      rows,        cols,
-                         o->cols,      o->dim,      o->pairs, o->adjacent, (float)o->factor };
+    rotary_args<T> f = { dst_of<T>(y), elems<T>(a),      pos, rows, cols, o->cols, o->dim, o->pairs,
+                         o->adjacent,  (float)o->factor, {} };
     int64_t half = o->pairs;
     for (int64_t d = 0; d < half; d++) f.rate[d] = o->sign * o->rate[d] * 0.31830988618379067154;
     if (!y.data || rows <= 0) return;

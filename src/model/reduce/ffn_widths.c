@@ -10,6 +10,7 @@ const char *ses_ffn_widths_unsupported(const ses_model_desc *d, const ses_config
     if (d->encoder_decoder) return "it is an encoder-decoder";
     if (d->vtable) return "its layers are not the shared ones";
     if (c->layer_groups) return "its layers share their weights";
+    if (c->ffn.experts) return "it is a mixture of experts";
     return NULL;
 }
 

@@ -14,6 +14,9 @@ const char *ses_pruned_heads_unsupported(const ses_model_desc *d, const ses_conf
     if (c->layer_groups) return "its layers share their weights";
     if (d->encoder_decoder && !c->attention.head_size && c->decoder.heads != c->attention.heads)
         return "encoder and decoder have heads of different sizes";
+    if (c->attention.kv_heads && c->attention.kv_heads != c->attention.heads)
+        return "several heads share their keys and values";
+    if (c->attention.qk_norm == SES_QK_NORM_ALL) return "queries and keys are normalized over all heads";
     return NULL;
 }
 
@@ -35,6 +38,7 @@ bool ses_pruned_heads_read(const ses_model_desc *d, const ses_json *config, ses_
                             known ? "the number of a layer" : "\"encoder\", \"decoder\" or \"cross\"");
     }
     c->attention.pruned = all;
+    c->attention.kv_heads = 0; /* as many as heads, in each layer */
     if (!c->attention.head_size) c->attention.head_size = c->hidden / c->attention.heads;
     return true;
 }

@@ -152,6 +152,15 @@ static bool replaces(const changes *x, const ses_model_desc *d, const char *key)
     return x->kinds && (!strcmp(key, d->layer_kinds.key) || !strcmp(key, d->layer_kinds.every));
 }
 
+/* The entries of a list for the layers that stay. */
+static void put_entries(ses_json_writer *w, const ses_json *list, const ses_reduction *r)
+{
+    ses_json_begin_array(w);
+    for (size_t i = 0; i < ses_json_len(list); i++)
+        if (i >= (size_t)r->layers || r->layer[i]) ses_json_put_value(w, ses_json_at(list, i));
+    ses_json_end_array(w);
+}
+
 ses_json_doc *ses_reduced_config(const ses_model *m, const ses_reduction *r, ses_reduced_form form,
                                  ses_err *e)
 {
@@ -164,7 +173,11 @@ ses_json_doc *ses_reduced_config(const ses_model *m, const ses_reduction *r, ses
         const char *key = ses_json_key(m->config, i, &len);
         if (replaces(&x, m->desc, key)) continue;
         ses_json_put_keyn(w, key, len);
-        ses_json_put_value(w, ses_json_at(m->config, i));
+        const ses_json *value = ses_json_at(m->config, i);
+        if (x.layers && !strcmp(key, "layer_types"))
+            put_entries(w, value, r);
+        else
+            ses_json_put_value(w, value);
     }
     if (x.layers) ses_json_member_int(w, x.layers->key, x.n_layers);
     if (x.width) ses_json_member_int(w, x.width->key, x.n_rows);

@@ -60,7 +60,7 @@ static int first_sign(const char *path)
 static bool is_spm(const char *path)
 {
     bool named = ends_in(path, ".model") || ends_in(path, ".spm");
-    return ses_spm_is_file(path) || (named && first_sign(path) != '{');
+    return (named && first_sign(path) != '{') || ses_spm_is_file(path);
 }
 
 /* The text of a tokenizer_config.json: what tokenizer.json does not tell transformers. */
