@@ -129,7 +129,8 @@ two="--train $tmp/train.tsv --task classify --train $tmp/tags --task tag"
     ok "an adapter: message" err_has 'leave out an adapter'
     bad "label smoothing" 2 'leave out label smoothing' $two --label-smoothing 0.1
     bad "another metric" 2 'compared by the mean of their main scores' $two --metric accuracy
-    bad "a task of another kind" 3 'cannot be trained together' $two --train "$tmp/train.tsv" --task embed --loss softmax --text sentence --pair sentence
+    awk -F '\t' 'BEGIN { OFS = FS } { print $0, NR == 1 ? "other" : $1 }' "$tmp/train.tsv" >"$tmp/pairs.tsv"
+    bad "a task of another kind" 3 'cannot be trained together' $two --train "$tmp/pairs.tsv" --task embed --loss softmax --text sentence --pair other
     bad "a missing file" 3 'data set 2: .*nothere' --train "$tmp/train.tsv" --task classify --train "$tmp/nothere" --task tag
     bad "an unknown task" 2 'data set 2: ' --train "$tmp/train.tsv" --task classify --train "$tmp/tags" --task nothing
     bad "a bad value" 2 '--tag-column of data set 2' $two --tag-column x
