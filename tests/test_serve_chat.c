@@ -49,6 +49,16 @@ static void test_refused(void)
                  { "{{ messages }}", "writes a list" },
                  { "{{ messages[::2] }}", "step" },
                  { "{{ {'a': 1} }}", "expected a name" },
+                 { "{% for m in messages if true %}{% endfor %}", "a loop with a condition" },
+                 { "{{ '\\u00e4' }}", "an escape" },
+                 { "{{ 'a' | replace('a', 1) }}", "replace" },
+                 { "{{ ['a'] | join(1) }}", "join" },
+                 { "{% set s = namespace(x=999999999) %}{% for a in [1,1,1,1,1,1,1,1] %}{% for b in "
+                   "[1,1,1,1,1,1,1,1] %}{% set s.x = s.x + s.x %}{% endfor %}{% endfor %}",
+                   "a number is too large" },
+                 { "{% set s = namespace(x='abcdefgh') %}{% for a in [1,1,1,1,1,1,1,1] %}{% for b in "
+                   "[1,1,1,1,1,1,1,1] %}{% set s.x = s.x ~ s.x %}{% endfor %}{% endfor %}",
+                   "limit" },
                  { "{{ "
                    "((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((1))))))))))))))))))))))"
                    ")))))))))))))))))))))))))))))))))))))))))))) }}",

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 64, MAX_STEPS = 1 << 20, MAX_ARGUMENTS = 4 };
+enum { MAX_DEPTH = 64, MAX_STEPS = 1 << 20, MAX_ARGUMENTS = 4, MAX_BYTES = 256 << 20 };
 
 typedef struct variable {
     ses_string name;
@@ -134,6 +134,7 @@ static bool text_literal(run *r, char quote, ses_chat_value *v)
         char c = r->s[r->at];
         if (c == '\\' && r->at + 1 < r->n) {
             c = r->s[++r->at];
+            if (strchr("xuUNabfv01234567", c)) return ses_buf_free(&b), fail(r, "an escape is not supported");
             c = c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c;
         }
         ses_buf_put(&b, c);
@@ -325,6 +326,8 @@ static bool sum(run *r, ses_chat_value *v)
                             ses_chat_kind_name(&b));
         else
             *v = ses_chat_int(minus ? v->number - b.number : v->number + b.number);
+        if (v->kind == SES_CHAT_INT && llabs(v->number) > SES_CHAT_MAX_INT)
+            return fail(r, "a number is too large");
     }
 }
 
@@ -469,7 +472,9 @@ static bool expression(run *r, ses_chat_value *v)
 static char next_tag(run *r)
 {
     size_t begin = r->at, end = begin;
-    while (end < r->n && !(r->s[end] == '{' && end + 1 < r->n && strchr("{%#", r->s[end + 1]))) end++;
+    while (end < r->n &&
+           !(r->s[end] == '{' && end + 1 < r->n && r->s[end + 1] && strchr("{%#", r->s[end + 1])))
+        end++;
     char kind = 0;
     if (end < r->n) kind = r->s[end + 1];
     r->at = end + (kind ? 2 : 0);
@@ -520,8 +525,14 @@ static bool for_statement(run *r)
     ses_string name;
     ses_chat_value list = { 0 };
     if (!name_of(r, &name) || !takes_word(r, "in")) return fail(r, "expected: for NAME in LIST");
-    if (!expression(r, &list)) return false;
-    if (!close_tag(r, '%')) return false;
+    size_t before = r->at;
+    r->dead++;
+    bool ok = logical(r, &list, true);
+    r->dead--;
+    if (!ok) return false;
+    if (takes_word(r, "if")) return fail(r, "a loop with a condition is not supported");
+    r->at = before;
+    if (!expression(r, &list) || !close_tag(r, '%')) return false;
     if (!r->dead && list.kind != SES_CHAT_LIST) return fail(r, "a loop needs a list");
     size_t begin = r->at, scope = r->scope, rounds = r->dead ? 0 : list.n;
     bool minus = r->after_minus;
@@ -536,7 +547,7 @@ static bool for_statement(run *r)
         if (!dead && (!add(r, name, 0, &list.item[i]) || !add(r, (ses_string){ "loop", 4 }, 0, &loop)))
             return false;
         r->dead += dead;
-        bool ok = block(r, "endfor", &end);
+        ok = block(r, "endfor", &end);
         r->dead -= dead;
         if (!ok) return false;
         size_t kept = vars; /* members of namespaces that began outside stay */
@@ -609,6 +620,7 @@ static bool block(run *r, const char *ends, ses_string *found)
     if (++r->depth > MAX_DEPTH) return fail(r, "statements are nested too deeply");
     for (;;) {
         if (++r->steps > MAX_STEPS) return fail(r, "the template takes too long");
+        if (r->out->len > MAX_BYTES) return fail(r, "the text is too long");
         char kind = next_tag(r);
         bool ok = true, ended = false;
         ses_chat_value v;
@@ -629,7 +641,7 @@ static bool block(run *r, const char *ends, ses_string *found)
 
 bool ses_chat_template_render(ses_string source, const ses_json *variables, ses_buf *out, ses_err *e)
 {
-    run r = { .s = source.p, .n = source.n, .out = out, .given = variables, .e = e };
+    run r = { .s = source.p, .n = source.n, .out = out, .mem.limit = MAX_BYTES, .given = variables, .e = e };
     ses_string end = { 0 };
     if (r.n && r.s[r.n - 1] == '\n') r.n--; /* as Jinja without keep_trailing_newline */
     bool ok = block(&r, NULL, &end);

@@ -1,6 +1,8 @@
 /* Values of chat templates. */
 #include "chat_value.h"
 
+#include "base/unicode/utf8.h"
+
 #include <string.h>
 
 ses_chat_value ses_chat_string(ses_string s) { return (ses_chat_value){ .kind = SES_CHAT_STRING, .s = s }; }
@@ -28,8 +30,9 @@ bool ses_chat_from_json(ses_arena *mem, const ses_json *v, ses_chat_value *out, 
     case SES_JSON_ARRAY: break;
     default:
         out->kind = SES_CHAT_INT;
-        return ses_json_int(v, &out->number) ||
-               ses_fail(e, SES_EUNSUPPORTED, "a number of the variables is not an integer");
+        return (ses_json_int(v, &out->number) && out->number >= -SES_CHAT_MAX_INT &&
+                out->number <= SES_CHAT_MAX_INT) ||
+               ses_fail(e, SES_EUNSUPPORTED, "a number of the variables is not an integer, or too large");
     }
     out->kind = SES_CHAT_LIST, out->n = ses_json_len(v);
     ses_chat_value *list = ses_arena_array(mem, out->n + 1, sizeof *list, e);
@@ -136,17 +139,40 @@ bool ses_chat_member(ses_arena *mem, const ses_chat_value *v, ses_string name, s
                           (int)(name.n < 64 ? name.n : 64), name.p, ses_chat_kind_name(v));
 }
 
+/* Elements of a list, code points of a text. */
+static int64_t length_of(const ses_chat_value *v)
+{
+    return v->kind == SES_CHAT_LIST     ? (int64_t)v->n
+           : v->kind == SES_CHAT_STRING ? (int64_t)ses_utf8_count(v->s.p, v->s.n)
+                                        : 0;
+}
+
+/* Byte of code point i. */
+static size_t byte_of(ses_string s, int64_t i)
+{
+    size_t at = 0;
+    for (; at < s.n && (i > 0 || ses_utf8_continues(s.p[at])); at++)
+        i -= at + 1 == s.n || !ses_utf8_continues(s.p[at + 1]);
+    return at;
+}
+
+static ses_string part_of(ses_string s, int64_t begin, int64_t end)
+{
+    size_t from = byte_of(s, begin), to = byte_of(s, end);
+    return (ses_string){ s.p + from, to - from };
+}
+
 ses_chat_value ses_chat_element(const ses_chat_value *v, int64_t i)
 {
-    int64_t n = v->kind == SES_CHAT_LIST ? (int64_t)v->n : v->kind == SES_CHAT_STRING ? (int64_t)v->s.n : 0;
+    int64_t n = length_of(v);
     if (i < 0) i += n;
     if (i < 0 || i >= n) return (ses_chat_value){ 0 };
-    return v->kind == SES_CHAT_LIST ? v->item[i] : ses_chat_string((ses_string){ v->s.p + i, 1 });
+    return v->kind == SES_CHAT_LIST ? v->item[i] : ses_chat_string(part_of(v->s, i, i + 1));
 }
 
 bool ses_chat_slice(const ses_chat_value *v, int64_t begin, int64_t end, ses_chat_value *out, ses_err *e)
 {
-    int64_t n = v->kind == SES_CHAT_LIST ? (int64_t)v->n : (int64_t)v->s.n;
+    int64_t n = length_of(v);
     if (v->kind != SES_CHAT_LIST && v->kind != SES_CHAT_STRING)
         return ses_fail(e, SES_EARG, "the chat template takes a slice of %s", ses_chat_kind_name(v));
     if (begin < 0) begin = begin + n < 0 ? 0 : begin + n;
@@ -158,7 +184,7 @@ bool ses_chat_slice(const ses_chat_value *v, int64_t begin, int64_t end, ses_cha
     if (v->kind == SES_CHAT_LIST)
         out->item = v->item + begin, out->n = (size_t)(end - begin);
     else
-        out->s = (ses_string){ v->s.p + begin, (size_t)(end - begin) };
+        out->s = part_of(v->s, begin, end);
     return true;
 }
 
@@ -263,7 +289,7 @@ static bool apply_to_text(ses_arena *mem, ses_string name, ses_string s, const s
         bool fits = set->s.n <= s.n;
         *out = ses_chat_bool(fits &&
                              (!set->s.n || !memcmp(starts ? s.p : s.p + s.n - set->s.n, set->s.p, set->s.n)));
-    } else if (ses_equal(name.p, name.n, "replace") && n == 2) {
+    } else if (ses_equal(name.p, name.n, "replace") && n == 2 && arg[1].kind == SES_CHAT_STRING) {
         ses_chat_value parts;
         return split(mem, s, arg, &parts, e) && join(mem, &parts, arg[1].s, out, e);
     } else
@@ -276,7 +302,9 @@ bool ses_chat_apply(ses_arena *mem, ses_string name, const ses_chat_value *v, co
 {
     bool known = true, list = v->kind == SES_CHAT_LIST;
     if (ses_equal(name.p, name.n, "default")) {
-        *out = v->kind == SES_CHAT_UNDEFINED ? (n ? *arg : ses_chat_string((ses_string){ "", 0 })) : *v;
+        bool absent =
+            v->kind == SES_CHAT_UNDEFINED || (n > 1 && ses_chat_is_true(&arg[1]) && !ses_chat_is_true(v));
+        *out = !absent ? *v : n ? *arg : ses_chat_string((ses_string){ "", 0 });
         return true;
     }
     if ((ses_equal(name.p, name.n, "length") || ses_equal(name.p, name.n, "count")) && list) {
@@ -286,7 +314,7 @@ bool ses_chat_apply(ses_arena *mem, ses_string name, const ses_chat_value *v, co
     if (ses_equal(name.p, name.n, "first") && list) return *out = ses_chat_element(v, 0), true;
     if (ses_equal(name.p, name.n, "last") && list) return *out = ses_chat_element(v, -1), true;
     if (ses_equal(name.p, name.n, "list") && list) return *out = *v, true;
-    if (ses_equal(name.p, name.n, "join") && list)
+    if (ses_equal(name.p, name.n, "join") && list && (!n || arg->kind == SES_CHAT_STRING))
         return join(mem, v, n ? arg->s : (ses_string){ "", 0 }, out, e);
     if (ses_equal(name.p, name.n, "get") && v->kind == SES_CHAT_OBJECT && n) {
         if (!ses_chat_member(mem, v, arg->s, out, e)) return false;

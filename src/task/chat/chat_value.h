@@ -6,6 +6,8 @@
 #include "base/str.h"
 #include "sesame/json.h"
 
+#define SES_CHAT_MAX_INT ((int64_t)1 << 53)
+
 typedef enum {
     SES_CHAT_UNDEFINED,
     SES_CHAT_NONE,
@@ -20,7 +22,7 @@ typedef enum {
 
 typedef struct ses_chat_value {
     ses_chat_kind kind;
-    int64_t number; /* a bool or an integer; index of a loop, from 0 */
+    int64_t number; /* a bool, an integer up to SES_CHAT_MAX_INT or its negative; index of a loop, from 0 */
     ses_string s;
     const struct ses_chat_value *item; /* [n] of a list or a loop */
     size_t n;
