@@ -98,6 +98,10 @@ static void test_nearest(serving *s, const float *x)
     CHECK(member(post(s, "/map", "{\"vectors\":[[1,2],[1,2],[1,2],[1,2]],\"method\":\"tsne\"}", 200),
                  "points/3"));
     CHECK(member(post(s, "/map", "{\"vectors\":[[0],[0],[0],[0]],\"method\":\"umap\"}", 200), "points/3"));
+    v = member(post(s, "/map", "{\"vectors\":[[0,0],[1,0],[1,1],[0,0]],\"nearest\":2}", 200), "nearest");
+    CHECK(number_at(ses_json_at(v, 0), "0/similarity") == 1); /* both are zero */
+    CHECK(fabs(number_at(ses_json_at(v, 0), "1/similarity")) < 1e-6);
+    CHECK(fabs(number_at(ses_json_at(v, 1), "1/similarity")) < 1e-6);
 }
 
 static void test_errors(serving *s)

@@ -101,18 +101,20 @@ static bool read_request(ses_job *j, request *r)
 
 /* ---- response ---- */
 
-/* Unit vectors have neighbours by cosine. */
+/* Unit vectors have neighbours by cosine; a zero vector is a unit vector of one more dimension. */
 static bool find_nearest(const request *r, const ses_math *m, ses_neighbours *nb, ses_err *e)
 {
-    ses_real *unit = ses_alloc_array(r->n * r->width, sizeof *unit, e);
+    size_t width = r->width + 1;
+    ses_real *unit = ses_alloc_array(r->n * width, sizeof *unit, e);
     for (size_t i = 0; unit && i < r->n; i++) {
         const ses_real *from = r->x + i * r->width;
         double sum = 0;
         for (size_t k = 0; k < r->width; k++) sum += (double)from[k] * (double)from[k];
         double scale = sum > 0 ? 1 / sqrt(sum) : 0;
-        for (size_t k = 0; k < r->width; k++) unit[i * r->width + k] = (ses_real)((double)from[k] * scale);
+        for (size_t k = 0; k < r->width; k++) unit[i * width + k] = (ses_real)((double)from[k] * scale);
+        unit[i * width + r->width] = !(sum > 0);
     }
-    bool ok = unit && (!r->nearest || ses_neighbours_find(nb, m, unit, (int64_t)r->n, (int64_t)r->width,
+    bool ok = unit && (!r->nearest || ses_neighbours_find(nb, m, unit, (int64_t)r->n, (int64_t)width,
                                                           r->nearest, NULL, (int64_t)r->n, e));
     ses_free(unit);
     return ok;
