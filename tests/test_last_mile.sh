@@ -191,6 +191,8 @@ ok "also with a file" cmp -s "$tmp/old2.npy" "$tmp/v-o.npy"
 runs 2 embed -f "$tmp/texts.txt" -o "$tmp/a" --to "$tmp/b"
 runs 2 classify -f "$tmp/texts.txt" -o "$tmp/c.npy"
 notes 'text-classification has no vectors for a NumPy file'
+runs 0 classify -f "$tmp/texts.txt" -o "$tmp/upper.CSV"
+ok ".CSV: a table" grep -q '^text,label,score' "$tmp/upper.CSV"
 
 # tables
 runs 0 classify --csv 'A warm film.' 'A "bad", one.'

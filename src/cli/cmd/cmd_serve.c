@@ -38,8 +38,7 @@ static const ses_opt opt[] = {
                  .letter = 'm'),
     SES_OPT_TEXT(args, models_file, "models-file", "FILE", "more models, one per line; read again on SIGHUP"),
     SES_OPT_LIST(args, aliases, "alias", "NAME=MODEL",
-                 "requests may call this loaded model NAME, too: text-embedding-3-small=sesame-embed; may be "
-                 "repeated"),
+                 "requests may call this loaded model NAME, too: text-embedding-3-small=sesame-embed"),
     SES_OPT_FLAG(args, any_model, "any-model",
                  "a request that names an unknown model gets the only loaded model for its task"),
     SES_OPT_TEXT(args, host, "host", "ADDRESS",

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static const ses_opt opt[] = {
     SES_OPT_CHOICE(
@@ -32,7 +33,7 @@ const ses_opt_table ses_row_options = { opt, SES_LEN(opt), "output" };
 bool ses_row_args_ends(const ses_row_args *a, const char *ending)
 {
     size_t n = a->to ? strlen(a->to) : 0, k = strlen(ending);
-    return n > k && !strcmp(a->to + n - k, ending);
+    return n > k && !strcasecmp(a->to + n - k, ending);
 }
 
 bool ses_row_args_resolve(ses_row_args *a, ses_err *e)
