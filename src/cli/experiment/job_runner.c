@@ -54,13 +54,22 @@ static void show(queue *q, size_t i)
             j->state == SES_JOB_FAILED ? j->reason : q->r->result(q->r->ctx, i, text, sizeof text));
 }
 
+/* Stops the other jobs. */
+static void stop(queue *q)
+{
+    if (q->stopping) return;
+    q->stopping = true;
+    for (size_t k = 0; k < q->n; k++) kill(q->slot[k].pid, SIGTERM);
+}
+
 /* After a job has ended, or was stopped. */
 static bool close_job(queue *q, size_t i, ses_err *e)
 {
     ses_planned_job *j = job_at(q, i);
     if (j->state == SES_JOB_STARTED) { /* stopped */
         j->state = SES_JOB_OPEN;
-        return q->stopping = true;
+        stop(q);
+        return true;
     }
     if (q->r->save && !q->r->save(q->r->ctx, i, e)) return false;
     show(q, i);
@@ -108,13 +117,6 @@ static bool end_process(queue *q, size_t i, int status, ses_err *e)
 }
 
 /* ---- the queue ---- */
-
-static void stop(queue *q)
-{
-    if (q->stopping) return;
-    q->stopping = true;
-    for (size_t k = 0; k < q->n; k++) kill(q->slot[k].pid, SIGTERM);
-}
 
 /* The next job that may start; SIZE_MAX: none now. */
 static size_t next(const queue *q)
