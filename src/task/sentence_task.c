@@ -5,7 +5,7 @@
 
 static const char pooling_help[] = "pooling of token vectors: "
 #define SES_SENTENCE_POOL(id, function, name, legacy_key) name ", "
-#include "model/sentence_pools.def"
+#include "model/sentence/sentence_pools.def"
 #undef SES_SENTENCE_POOL
                                    "or several to concatenate, cls,max; default: the folder's, else mean";
 

@@ -1,6 +1,6 @@
 /* modules.json (an array) to a list of modules; a module's config.json (an object) to each kind of module. */
 #include "fuzz.h"
-#include "model/sentence_impl.h"
+#include "model/sentence/sentence_impl.h"
 
 static void read_list(const ses_json *list)
 {

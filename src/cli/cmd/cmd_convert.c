@@ -13,7 +13,7 @@
 #include "convert_model.h"
 #include "model/model_desc.h"
 #include "model/reduce/sparse_blocks.h"
-#include "model/sentence_impl.h"
+#include "model/sentence/sentence_impl.h"
 #include "sesame/model.h"
 #include "sesame/safetensors.h"
 #include "sesame/sentence.h"

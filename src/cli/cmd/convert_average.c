@@ -1,7 +1,7 @@
 /* Opens the models of convert, and computes the mean of several. */
 #include "base/alloc.h"
 #include "convert_model.h"
-#include "model/sentence_impl.h"
+#include "model/sentence/sentence_impl.h"
 #include "sesame/pretrain.h"
 #include "text/tokenizer_files.h"
 #include "train/average.h"

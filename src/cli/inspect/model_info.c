@@ -9,7 +9,7 @@
 #include "folder/file_kind.h"
 #include "kernel/kernel.h"
 #include "model/model_desc.h"
-#include "model/sentence_impl.h"
+#include "model/sentence/sentence_impl.h"
 #include "sesame/tokenizer.h"
 
 #include <inttypes.h>

@@ -3,7 +3,7 @@
  * regression (`sesame_head` of config.json), so that everything that reads classifiers reads it. */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "model/sentence_impl.h"
+#include "model/sentence/sentence_impl.h"
 #include "pair_batches.h"
 #include "sesame/unstable/logreg.h"
 #include "tensor/device_impl.h"

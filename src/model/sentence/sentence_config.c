@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "base/json/json_helpers.h"
 #include "base/str.h"
-#include "model_desc.h"
+#include "model/model_desc.h"
 #include "sentence_impl.h"
 
 #include <string.h>

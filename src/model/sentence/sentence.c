@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "hub/hub_cache.h"
-#include "model_desc.h"
+#include "model/model_desc.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json/json_helpers.h"
-#include "model_desc.h"
+#include "model/model_desc.h"
 #include "sentence_impl.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Cross-encoders of sentence-transformers: pair classifiers with an activation on the logits. */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "model_desc.h"
+#include "model/model_desc.h"
 #include "sentence_impl.h"
 
 #include <string.h>
