@@ -192,6 +192,8 @@ runs 2 embed -f "$tmp/texts.txt" -o "$tmp/a" --to "$tmp/b"
 runs 2 classify -f "$tmp/texts.txt" -o "$tmp/c.npy"
 notes 'text-classification has no vectors for a NumPy file'
 runs 0 classify -f "$tmp/texts.txt" -o "$tmp/upper.CSV"
+runs 0 embed -q -f "$tmp/texts.txt" -o "$tmp/upper.NPY"
+ok ".NPY: an array" cmp -s "$tmp/upper.NPY" "$tmp/v-o.npy"
 ok ".CSV: a table" grep -q '^text,label,score' "$tmp/upper.CSV"
 
 # tables

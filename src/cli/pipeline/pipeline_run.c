@@ -302,6 +302,16 @@ static bool is_format(const ses_opt *o, const char *text)
     return false;
 }
 
+/* The ending of a file in small letters, without the dot; empty: none. */
+static const char *ending_of(const char *path, char out[static 8])
+{
+    const char *dot = path ? strrchr(path, '.') : NULL;
+    snprintf(out, 8, "%s", dot ? dot + 1 : "");
+    for (char *c = out; *c; c++)
+        if (*c >= 'A' && *c <= 'Z') *c += 32;
+    return out;
+}
+
 /* --output and --to, and the format by the ending of the file. -o was --format once: -o npy still is. */
 static bool read_output(const ses_call *c, ses_pipeline_args *a, ses_err *e)
 {
@@ -324,12 +334,13 @@ static bool read_output(const ses_call *c, ses_pipeline_args *a, ses_err *e)
         a->rows.array &= a->compute.json;
         return true;
     }
-    const char *dot = a->rows.to ? strrchr(a->rows.to, '.') : NULL;
-    if (dot && vectors && is_format(&format, dot + 1)) {
+    char buffer[8];
+    const char *ending = ending_of(a->rows.to, buffer);
+    if (vectors && is_format(&format, ending)) {
         a->rows.keep = -1;
-        return ses_opt_set(&format, c->task_args, a->rows.to, dot + 1, e);
+        return ses_opt_set(&format, c->task_args, a->rows.to, ending, e);
     }
-    if (dot && !strcmp(dot, ".npy"))
+    if (!strcmp(ending, "npy"))
         return ses_fail(e, SES_EUSAGE,
                         "%s: %s has no vectors for a NumPy file; expected .csv, .tsv, .json or .jsonl",
                         a->rows.to, c->command->name);
