@@ -295,7 +295,10 @@ int main(void)
         ses_err e = { 0 };
         int found = 0;
         ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = isa }, &e);
-        if (ses_device_isa(dev) != isa) break;
+        if (ses_device_isa(dev) != isa) {
+            ses_device_free(dev);
+            break;
+        }
         DIR *d = opendir("tests/golden");
         for (struct dirent *f; d && (f = readdir(d));) {
             char path[300];
