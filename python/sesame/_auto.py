@@ -48,7 +48,7 @@ class AutoModelForCausalLM(AutoModel):
 class AutoModelForSeq2SeqLM(AutoModel):
     """from_pretrained opens a Model with encoder and decoder."""
 
-    _endings = ("ForConditionalGeneration",)
+    _endings = ("ForConditionalGeneration", "MarianMTModel", "EncoderDecoderModel")
 
 
 class AutoModelForPreTraining(AutoModel):

@@ -29,6 +29,9 @@ class Auto(unittest.TestCase):
             self.assertEqual(opened.info, sesame.Model(model).info, name)
         opened = sesame.AutoModelForMaskedLM.from_pretrained(ROOT / "tests/golden/bert-pretraining")
         self.assertEqual(opened.info["class_name"], "BertForMaskedLM")
+        for name, folder in [("MarianMTModel", "marian-mt"), ("EncoderDecoderModel", "bert2bert")]:
+            opened = sesame.AutoModelForSeq2SeqLM.from_pretrained(ROOT / "tests/golden" / folder)
+            self.assertEqual(opened.info["class_name"], name)
 
     def test_a_head_is_never_random(self):
         with self.assertRaisesRegex(sesame.FormatError, "the checkpoint has no such head"):

@@ -91,6 +91,21 @@ static ses_string content_of(const ses_json *v)
     return text.n ? text : (ses_string){ 0 };
 }
 
+/* Members that would change the prompt. */
+static bool check_members(ses_job *j, const ses_json *message)
+{
+    static const char *const refused[] = { "images", "tool_calls", "function_call", "audio" };
+    for (size_t i = 0; i < SES_LEN(refused); i++) {
+        const ses_json *v = ses_json_get(message, refused[i]);
+        ses_json_type t = ses_json_type_of(v);
+        bool list = t == SES_JSON_ARRAY || t == SES_JSON_OBJECT;
+        if (t != SES_JSON_NULL && !(list && !ses_json_len(v)))
+            return ses_api_fail(&j->error, SES_API_VALIDATION, "messages",
+                                "\"%s\" of messages are not supported", refused[i]);
+    }
+    return true;
+}
+
 static bool put_messages(ses_job *j, ses_json_writer *json)
 {
     const ses_json *list = ses_body_get(j->body, "messages");
@@ -112,6 +127,7 @@ static bool put_messages(ses_job *j, ses_json_writer *json)
                 "message %zu must have a \"role\" and a \"content\", which is a text or a list of one "
                 "{\"type\": \"text\", \"text\": ...}",
                 i);
+        if (!check_members(j, x)) return false;
         ses_json_begin_object(json);
         ses_json_member_stringn(json, "role", role.p, role.n);
         ses_json_member_stringn(json, "content", content.p, content.n);

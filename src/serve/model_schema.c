@@ -389,7 +389,10 @@ static void put_items(const ses_schema_context *x, const char *name, const char 
 #define CONTENT                                                                            \
     "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"minItems\":1,\"maxItems\":1," \
     "\"items\":" TEXT_PART "}]}"
-#define MESSAGE MEMBERS("\"role\",\"content\"", "\"role\":" FILLED ",\"content\":" CONTENT)
+#define NONE "{\"type\":[\"array\",\"object\",\"null\"],\"maxItems\":0,\"maxProperties\":0}"
+#define MESSAGE                                                                                    \
+    MEMBERS("\"role\",\"content\"", "\"role\":" FILLED ",\"content\":" CONTENT ",\"images\":" NONE \
+                                    ",\"tool_calls\":" NONE ",\"function_call\":" NONE ",\"audio\":" NONE)
 #define DOCUMENT(text)                                                                                       \
     "{\"anyOf\":[" text ",{\"type\":\"object\",\"required\":[\"text\"],\"properties\":{\"text\":" text "}}]" \
     "}"
