@@ -322,6 +322,10 @@ printf '{"neg": 2.5}\n' >"$tmp/weights.json"
 # shellcheck disable=SC2086
 ok "a label without a weight" exits 3 "$sesame" $rare --class-weights "$tmp/weights.json" -o "$tmp/none"
 ok "is named" err_has 'weights.json: no weight of label "pos"'
+printf '{"neg": 0, "pos": 0}\n' >"$tmp/weights.json"
+# shellcheck disable=SC2086
+ok "no weight above 0" exits 3 "$sesame" $rare --class-weights "$tmp/weights.json" -o "$tmp/none"
+ok "is said" err_has 'weights.json: all weights are 0: nothing would be learned'
 # shellcheck disable=SC2086
 ok "with label smoothing" exits 2 "$sesame" $rare --class-weights balanced --label-smoothing 0.1 -o "$tmp/none"
 no_states() { ! find "$1" -name '*.safetensors' ! -name model.safetensors | grep . && ! ls -d "$1"/checkpoint-* 2>/dev/null; }
@@ -333,6 +337,16 @@ ok "cannot continue it" err_has 'was run with epochs 1.0, not 2.0; the run has e
 # shellcheck disable=SC2086
 ok "unless they are kept" exits 0 "$sesame" $rare --keep-checkpoints 1 -o "$tmp/kept"
 ok "there is one" sh -c "ls -d '$tmp'/kept/checkpoint-* >/dev/null"
+# shellcheck disable=SC2086
+env --default-signal=INT "$sesame" $rare --epochs 30 --save-every 2 -o "$tmp/stopped" >/dev/null 2>&1 & # Ctrl-C
+for _ in $(seq 100); do
+    ls -d "$tmp"/stopped/checkpoint-* >/dev/null 2>&1 && break
+    sleep 0.05
+done
+kill -INT $!
+wait $!
+ok "a stopped run is resumed" exits 0 "$sesame" finetune -o "$tmp/stopped" --resume
+ok "no checkpoint is left after its end" no_states "$tmp/stopped"
 
 # ---- fill-mask: masks of other models ----
 

@@ -150,7 +150,7 @@ static void json_array(void)
     const ses_records_options *all = O(.format = SES_TABLE_JSONL);
     CHECK_STR(rows("[{\"a\":\"x\"},{\"a\":\"]},\\\"\"}]", all), "x\n]},\"\n");
     CHECK_STR(rows("\n [\n {\"a\":\n [1,\n 2]},\n\n{\"a\":{}} , {\"a\":2}\n]\n\n", all), "1,2\n{}\n2\n");
-    CHECK_STR(rows("[]", all), "! the file is empty");
+    CHECK_STR(rows("[]", all), "! the array has no objects");
     CHECK_STR(rows("[{\"a\":1}\n{\"a\":2}]", all),
               "1\n! line 2: expected ',' or ']' after an object of the array");
     CHECK_STR(rows("[{\"a\":1},\n]", all), "1\n! line 2: expected an object after ','");

@@ -310,7 +310,8 @@ bool ses_records_begin_json(ses_records *r, ses_err *e)
 {
     bool found;
     if (!ses_records_next_json(r, &found, e)) return false;
-    if (!found) return ses_fail(e, SES_EFORMAT, "the file is empty");
+    if (!found)
+        return ses_fail(e, SES_EFORMAT, r->array_ended ? "the array has no objects" : "the file is empty");
     return r->pending = true;
 }
 

@@ -71,7 +71,7 @@ bool ses_chat_find_model(ses_worker *w, ses_job *j, const char *name)
     if (!(name && *name)) {
         if (!ses_job_find_first(w, j, ses_served_model_chats)) return false;
         return j->model ||
-               ses_api_fail(&j->error, SES_API_VALIDATION, "model", "a loaded generator has %s", why);
+               ses_api_fail(&j->error, SES_API_VALIDATION, "model", "every loaded generator has %s", why);
     }
     if (!ses_job_find_model(w, j, name, ses_task_find("text-generation"))) return false;
     return ses_served_model_chats(j->model) ||

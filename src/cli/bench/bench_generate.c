@@ -132,6 +132,7 @@ typedef struct texts {
     const ses_prompt *prompt;
     int64_t n;
     ses_generate_options options;
+    int64_t made; /* tokens of the last call */
     bool failed;
     ses_err why;
 } texts;
@@ -142,6 +143,7 @@ static void generate_texts(void *ctx, int64_t call)
     (void)call;
     ses_generated *g = s->failed ? NULL : ses_generate(s->model, s->prompt, s->n, &s->options, &s->why);
     s->failed |= !g;
+    s->made = g ? g->tokens_generated : 0;
     ses_generated_free(g);
 }
 
@@ -165,6 +167,10 @@ static bool measure_texts(ses_bench *b, const texts *of, const char *load, ses_t
         snprintf(timed[i].name, sizeof timed[i].name, "generate.%s %s", i ? "text" : "prefill", load);
         generate_texts(&s[i], 0); /* the first call packs weights */
         if (s[i].failed) return *e = s[i].why, false;
+        if (s[i].made < of->n * o->max_new_tokens)
+            return ses_fail(e, SES_EUSAGE,
+                            "--new-tokens %" PRId64 ": more than fit: the context is %" PRId64 " tokens", n,
+                            ses_model_max_tokens(of->model));
     }
     ses_bench_time(b, timed, 2);
     if (!timed[1].best) return true;

@@ -41,7 +41,9 @@ static bool set_from(const ses_json *root, const ses_examples *rows, double *wei
         while (i < labels && !ses_equal(key, len, ses_examples_label_name(rows, i))) i++;
         if (i == labels) return ses_fail(e, SES_EARG, "unknown label \"%s\"", ses_quoted_of(key, len).s);
     }
-    return true;
+    for (size_t i = 0; i < labels && i < n; i++)
+        if (weight[i] > 0) return true;
+    return ses_fail(e, SES_EARG, "all weights are 0: nothing would be learned");
 }
 
 double *ses_class_weights_read(const char *from, const ses_examples *rows, size_t n, ses_err *e)
