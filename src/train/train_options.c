@@ -74,10 +74,10 @@ static const ses_opt opt[] = {
                 "updates between checkpoints; 0: at each evaluation; -1: when stopped and at the end",
                 .group = "logs"),
     SES_OPT_INT(
-        ses_train_args, run.keep_checkpoints, "keep-checkpoints", "1", 1, 1000,
-        "checkpoints kept, in addition to the best if evaluations select one; finetune: also after the "
-        "end of the run, which deletes them otherwise",
-        .alias = "keep", .was_set = offsetof(ses_train_args, has_keep_checkpoints), .group = "logs"),
+        ses_train_args, run.keep_checkpoints, "keep-checkpoints", "0", 0, 1000,
+        "checkpoints kept, in addition to the best if evaluations select one; 0: one, which finetune deletes "
+        "at the end of the run",
+        .alias = "keep", .group = "logs"),
     SES_OPT_INT(ses_train_args, run.seed, "seed", "42", 0, 9e15, "random seed", .letter = 's',
                 .common = true),
     SES_OPT_TEXT(
@@ -215,6 +215,7 @@ ses_training_options ses_train_args_options(const ses_train_args *a)
     r.schedule = ses_schedule_name((size_t)a->schedule, NULL);
     r.weight_by_tokens = a->loss_mean == 1;
     r.comm_bf16 = a->gradients == 1;
+    if (!r.keep_checkpoints) r.keep_checkpoints = 1;
     r.muon_original = a->muon_scale == 1;
     r.core_watts = a->energy.core_watts;
     r.co2_per_kwh = a->energy.co2_per_kwh;

@@ -12,7 +12,6 @@ typedef struct ses_train_args {
     int optimizer, schedule;              /* indices of their names */
     int loss_mean, gradients, muon_scale; /* indices of the options' choices */
     bool has_epochs, has_lr;              /* --epochs, --lr were used in this call */
-    bool has_keep_checkpoints;            /* --keep-checkpoints was used in this call */
     ses_energy_args energy;
 } ses_train_args;
 

@@ -89,7 +89,7 @@ static void show_summary(const ses_finetune *f, const ses_finetune_args *a, cons
 void ses_finetune_drop_checkpoints(const ses_finetune_args *a)
 {
     ses_err why = { 0 };
-    bool keeps = a->s.train.has_keep_checkpoints || (!a->s.o.pruning.criterion && a->s.o.pruning.keep >= 1);
+    bool keeps = a->s.train.run.keep_checkpoints || (!a->s.o.pruning.criterion && a->s.o.pruning.keep >= 1);
     if (!keeps && !ses_checkpoint_remove_all(a->s.train.run.output, &why))
         fprintf(stderr, "sesame: %s\n", why.msg);
 }

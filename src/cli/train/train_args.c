@@ -29,26 +29,14 @@ static ses_json_doc *copy_without(const ses_json *options, const char *const *dr
     return copy;
 }
 
-/* Whether the run had the default, after which checkpoints are deleted at the end. */
-static bool keeps_by_default(const ses_json *options)
-{
-    const ses_json *keep = ses_json_get(options, "keep-checkpoints");
-    const char *text = ses_json_string(keep, NULL);
-    int64_t n = 0;
-    return text ? !strcmp(text, "1") : ses_json_int(keep, &n) && n == 1;
-}
-
 ses_json_doc *ses_train_args_open_stored(const ses_train_args *a, ses_err *e)
 {
-    const char *dropped[4] = { NULL };
-    size_t n = 0;
+    static const char *const by_steps[] = { "max-time", NULL };
+    static const char *const by_epochs[] = { "max-time", "steps", NULL };
     ses_json_doc *stored = ses_run_info_open(a->run.output, e);
-    const ses_json *options = ses_json_get(ses_json_root(stored), "options");
-    if (a->run.steps || a->has_epochs) dropped[n++] = "max-time";
-    if (!a->run.steps && a->has_epochs) dropped[n++] = "steps";
-    if (keeps_by_default(options)) dropped[n++] = "keep-checkpoints";
-    if (!stored || !n) return stored;
-    ses_json_doc *copy = copy_without(options, dropped, e);
+    const char *const *dropped = a->run.steps ? by_steps : a->has_epochs ? by_epochs : NULL;
+    if (!stored || !dropped) return stored;
+    ses_json_doc *copy = copy_without(ses_json_get(ses_json_root(stored), "options"), dropped, e);
     ses_json_free(stored);
     return copy;
 }
