@@ -2,7 +2,7 @@
 #include "model_schema.h"
 
 #include "base/str.h"
-#include "chat_prompt.h"
+#include "serve/chat/chat_prompt.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -39,6 +39,7 @@ static void model_free(ses_served_model *m)
     /* newest first: later pipelines share the tokenizer of the first */
     for (ses_served_pipeline *p = m->pipelines, *next; p; p = next) next = p->next, pipeline_free(p);
     ses_generator_free(m->generator);
+    ses_chat_folder_close(&m->chat);
     ses_model_free(m->model);
     ses_served_model_release(m->base);
     pthread_mutex_destroy(&m->lock);
@@ -122,6 +123,8 @@ static ses_served_model *model_open(ses_registry *r, const char *name, const cha
     m->dir = m->name ? ses_model_resolve(dir, NULL, e) : NULL;
     if (m->dir && open_weights(r, m, e)) {
         m->own_task = find_own_task(m);
+        if (m->model && ses_served_model_supports(m, ses_task_find("text-generation")))
+            ses_chat_folder_read(&m->chat, m->dir);
         return m;
     }
     model_free(m);

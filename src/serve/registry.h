@@ -6,6 +6,7 @@
 #define SES_SERVE_REGISTRY_H
 
 #include "folder_state.h"
+#include "serve/chat/chat_folder.h"
 #include "sesame/generate.h"
 #include "task/prepared.h"
 
@@ -42,6 +43,7 @@ struct ses_served_model {
     pthread_mutex_t lock;           /* guards the pipelines */
     ses_served_pipeline *pipelines;
     size_t n_pipelines;
+    ses_chat_folder chat;     /* empty if the model does not generate text */
     ses_generator *generator; /* used by the thread that computes; NULL: no text has been generated */
     atomic_int refs;
 };

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
-#include "serve/chat_prompt.h"
+#include "serve/chat/chat_prompt.h"
 #include "serve/generate_reply.h"
 #include "serve/serve_impl.h"
 

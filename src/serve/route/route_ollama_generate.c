@@ -3,7 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/clock.h"
 #include "base/str.h"
-#include "serve/chat_prompt.h"
+#include "serve/chat/chat_prompt.h"
 #include "serve/generate_reply.h"
 #include "serve/ollama_reply.h"
 #include "serve/serve_impl.h"

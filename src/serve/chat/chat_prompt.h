@@ -2,7 +2,7 @@
 #ifndef SES_SERVE_CHAT_PROMPT_H
 #define SES_SERVE_CHAT_PROMPT_H
 
-#include "job.h"
+#include "serve/job.h"
 
 /* The model generates text, and its folder has a chat template. */
 bool ses_served_model_chats(const ses_served_model *m);

@@ -1,67 +1,16 @@
-/* Reads the template of a folder, and renders it with the messages of a request. */
+/* Renders the template of a folder with the messages of a request. */
 #include "chat_prompt.h"
 
-#include "base/alloc.h"
-#include "base/file.h"
-#include "body.h"
-#include "reply.h"
-#include "serve_impl.h"
+#include "serve/body.h"
+#include "serve/reply.h"
+#include "serve/serve_impl.h"
 #include "task/chat/chat_template.h"
 
 #include <string.h>
 
-enum { MAX_CONFIG = 16 << 20, MAX_MESSAGES = 1024 };
+enum { MAX_MESSAGES = 1024 };
 
-/* ---- the folder ---- */
-
-static char *read_file(const ses_served_model *m, const char *name, size_t *n)
-{
-    char *path = ses_path_join(m->dir, name, NULL);
-    char *text = path && ses_path_exists(path) ? ses_file_read(path, MAX_CONFIG, n, NULL) : NULL;
-    ses_free(path);
-    return text;
-}
-
-static ses_json_doc *read_config(const ses_served_model *m)
-{
-    size_t n = 0;
-    char *text = read_file(m, "tokenizer_config.json", &n);
-    ses_json_doc *doc = text ? ses_json_parse(text, n, NULL) : NULL;
-    ses_free(text);
-    return doc;
-}
-
-/* "chat_template": a text, or templates with names. p NULL: none. */
-static ses_string template_of(const ses_json *config)
-{
-    const ses_json *v = ses_json_get(config, "chat_template");
-    if (ses_json_type_of(v) != SES_JSON_ARRAY) return ses_body_text(v);
-    for (size_t i = 0; i < ses_json_len(v); i++) {
-        ses_string name = ses_body_text(ses_json_get(ses_json_at(v, i), "name"));
-        if (name.p && ses_equal(name.p, name.n, "default"))
-            return ses_body_text(ses_json_get(ses_json_at(v, i), "template"));
-    }
-    return (ses_string){ 0 };
-}
-
-/* The template, in a file of its own or in the configuration; the caller frees *file. */
-static ses_string find_template(const ses_served_model *m, const ses_json *config, char **file)
-{
-    size_t n = 0;
-    *file = read_file(m, "chat_template.jinja", &n);
-    return *file ? (ses_string){ *file, n } : template_of(config);
-}
-
-bool ses_served_model_chats(const ses_served_model *m)
-{
-    if (!m->model || !ses_served_model_supports(m, ses_task_find("text-generation"))) return false;
-    ses_json_doc *config = read_config(m);
-    char *file;
-    bool found = find_template(m, ses_json_root(config), &file).p != NULL;
-    ses_free(file);
-    ses_json_free(config);
-    return found;
-}
+bool ses_served_model_chats(const ses_served_model *m) { return m->chat.source.p != NULL; }
 
 bool ses_chat_find_model(ses_worker *w, ses_job *j, const char *name)
 {
@@ -191,24 +140,20 @@ static bool render(ses_worker *w, ses_job *j, ses_string source, const char *tex
 
 bool ses_chat_prompt(ses_worker *w, ses_job *j, ses_string *out)
 {
-    char *file = NULL;
+    const ses_chat_folder *f = &j->model->chat;
     size_t n = 0;
-    ses_json_doc *config = read_config(j->model);
-    ses_string source = find_template(j->model, ses_json_root(config), &file);
     ses_json_writer *json = ses_reply_writer(j);
     bool ok = json != NULL;
     if (ok) ses_json_begin_object(json);
     ok = ok && put_messages(j, json);
     if (ok) {
-        put_tokens(json, ses_json_root(config));
+        put_tokens(json, ses_json_root(f->config));
         ses_json_member_bool(json, "add_generation_prompt", true);
         ses_json_end_object(json);
         const char *text = ses_json_writer_text(json, &n, NULL);
-        ok = text ? render(w, j, source, text, n, out)
+        ok = text ? render(w, j, f->source, text, n, out)
                   : ses_api_fail(&j->error, SES_API_BACKEND, NULL, "out of memory");
     }
     ses_json_writer_free(json);
-    ses_json_free(config);
-    ses_free(file);
     return ok;
 }
