@@ -444,6 +444,25 @@ static bool chat_handle(ses_worker *w, ses_job *j)
            submit(j, w, s, &prompt, 1, &settings);
 }
 
+/* Members of both requests: how tokens are chosen. Several texts are drawn at a temperature above 0. */
+#define SAMPLING                                                                                    \
+    "\"n\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":64},"                                    \
+    "\"temperature\":{\"anyOf\":[{\"const\":0},{\"type\":\"number\",\"minimum\":0.000001,"          \
+    "\"maximum\":100}]},"                                                                           \
+    "\"top_p\":{\"type\":\"number\",\"minimum\":0,\"maximum\":1},"                                  \
+    "\"presence_penalty\":{\"type\":\"number\",\"minimum\":-2,\"maximum\":2},"                      \
+    "\"frequency_penalty\":{\"type\":\"number\",\"minimum\":-2,\"maximum\":2},"                     \
+    "\"seed\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":9000000000000000},"                   \
+    "\"stop\":{\"anyOf\":[{\"type\":\"string\",\"minLength\":1,\"maxLength\":256,\"pattern\":\"^[^" \
+    "\\u0000]*$\"},"                                                                                \
+    "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":256,"         \
+    "\"pattern\":\"^[^\\u0000]*$\"},"                                                               \
+    "\"maxItems\":16}]},"
+#define SEVERAL                                                         \
+    "{\"anyOf\":[{\"properties\":{\"n\":{\"enum\":[1,null]}}},"         \
+    "{\"properties\":{\"temperature\":{\"type\":[\"number\",\"null\"]," \
+    "\"exclusiveMinimum\":0}}}]}"
+
 const ses_route ses_route_openai_completions = {
     .method = "POST",
     .path = "/v1/completions",
@@ -455,24 +474,10 @@ const ses_route ses_route_openai_completions = {
                "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-generate\"},"
                "{\"anyOf\":[{\"properties\":{\"echo\":{\"enum\":[false,null]},"
                "\"max_tokens\":{\"minimum\":1}}},{\"properties\":{\"echo\":{\"const\":true},"
-               "\"stream\":{\"enum\":[false,null]}},\"required\":[\"echo\"]}]},"
-               "{\"anyOf\":[{\"properties\":{\"n\":{\"enum\":[1,null]}}},"
-               "{\"properties\":{\"temperature\":{\"type\":[\"number\",\"null\"],"
-               "\"exclusiveMinimum\":0}}}]}],"
+               "\"stream\":{\"enum\":[false,null]}},\"required\":[\"echo\"]}]}," SEVERAL "],"
                "\"properties\":{\"prompt\":{\"$ref\":\"#/components/schemas/Texts\"},"
-               "\"max_tokens\":{\"$ref\":\"#/components/schemas/NewTokens\"},"
-               "\"n\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":64},"
-               "\"temperature\":{\"anyOf\":[{\"const\":0},{\"type\":\"number\",\"minimum\":0.000001,"
-               "\"maximum\":100}]},"
-               "\"top_p\":{\"type\":\"number\",\"minimum\":0,\"maximum\":1},"
-               "\"presence_penalty\":{\"type\":\"number\",\"minimum\":-2,\"maximum\":2},"
-               "\"frequency_penalty\":{\"type\":\"number\",\"minimum\":-2,\"maximum\":2},"
-               "\"seed\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":9000000000000000},"
-               "\"stop\":{\"anyOf\":[{\"type\":\"string\",\"minLength\":1,\"maxLength\":256,\"pattern\":\"^[^"
-               "\\u0000]*$\"},"
-               "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":256,"
-               "\"pattern\":\"^[^\\u0000]*$\"},"
-               "\"maxItems\":16}]},\"logprobs\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":20},"
+               "\"max_tokens\":{\"$ref\":\"#/components/schemas/NewTokens\"}," SAMPLING
+               "\"logprobs\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":20},"
                "\"echo\":{\"type\":\"boolean\"},\"stream\":{\"type\":\"boolean\"},"
                "\"stream_options\":{\"type\":\"object\","
                "\"properties\":{\"include_usage\":{\"type\":[\"boolean\",\"null\"]}}},"
@@ -497,25 +502,11 @@ const ses_route ses_route_openai_chat = {
     .request = "{\"type\":\"object\",\"required\":[\"messages\"],"
                "\"allOf\":[{\"$ref\":\"#/components/schemas/Models-chat\"},"
                "{\"anyOf\":[{\"properties\":{\"max_tokens\":{\"type\":\"null\"}}},{\"properties\":{"
-               "\"max_completion_tokens\":{\"type\":\"null\"}}}]},"
-               "{\"anyOf\":[{\"properties\":{\"n\":{\"enum\":[1,null]}}},"
-               "{\"properties\":{\"temperature\":{\"type\":[\"number\",\"null\"],"
-               "\"exclusiveMinimum\":0}}}]}],"
+               "\"max_completion_tokens\":{\"type\":\"null\"}}}]}," SEVERAL "],"
                "\"properties\":{\"messages\":{\"$ref\":\"#/components/schemas/Messages\"},"
                "\"max_tokens\":{\"$ref\":\"#/components/schemas/SomeTokens\"},"
-               "\"max_completion_tokens\":{\"$ref\":\"#/components/schemas/SomeTokens\"},"
-               "\"n\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":64},"
-               "\"temperature\":{\"anyOf\":[{\"const\":0},{\"type\":\"number\",\"minimum\":0.000001,"
-               "\"maximum\":100}]},"
-               "\"top_p\":{\"type\":\"number\",\"minimum\":0,\"maximum\":1},"
-               "\"presence_penalty\":{\"type\":\"number\",\"minimum\":-2,\"maximum\":2},"
-               "\"frequency_penalty\":{\"type\":\"number\",\"minimum\":-2,\"maximum\":2},"
-               "\"seed\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":9000000000000000},"
-               "\"stop\":{\"anyOf\":[{\"type\":\"string\",\"minLength\":1,\"maxLength\":256,\"pattern\":\"^[^"
-               "\\u0000]*$\"},"
-               "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":256,"
-               "\"pattern\":\"^[^\\u0000]*$\"},"
-               "\"maxItems\":16}]},\"stream\":{\"type\":\"boolean\"},"
+               "\"max_completion_tokens\":{\"$ref\":\"#/components/schemas/SomeTokens\"}," SAMPLING
+               "\"stream\":{\"type\":\"boolean\"},"
                "\"stream_options\":{\"type\":\"object\","
                "\"properties\":{\"include_usage\":{\"type\":[\"boolean\",\"null\"]}}},"
                "\"response_format\":{\"type\":\"object\",\"required\":[\"type\"],\"properties\":{\"type\":{"

@@ -195,6 +195,9 @@ static bool chat_handle(ses_worker *w, ses_job *j)
 }
 
 #define EMPTY "{\"anyOf\":[{\"const\":\"\"},{\"const\":false},{\"type\":\"array\",\"maxItems\":0}]}"
+#define UNSUPPORTED                                                                      \
+    "\"suffix\":" EMPTY ",\"system\":" EMPTY ",\"template\":" EMPTY ",\"format\":" EMPTY \
+    ",\"images\":" EMPTY ",\"context\":" EMPTY ",\"think\":" EMPTY ",\"tools\":" EMPTY
 
 const ses_route ses_route_ollama_generate = {
     .method = "POST",
@@ -206,10 +209,7 @@ const ses_route ses_route_ollama_generate = {
     .request =
         "{\"type\":\"object\",\"allOf\":[{\"$ref\":\"#/components/schemas/Models-generate\"}],"
         "\"properties\":{\"prompt\":{\"type\":\"string\"},\"stream\":{\"type\":\"boolean\"},"
-        "\"options\":{\"$ref\":\"#/components/schemas/OllamaOptions\"},"
-        "\"suffix\":" EMPTY ",\"system\":" EMPTY ",\"template\":" EMPTY ",\"format\":" EMPTY
-        ",\"images\":" EMPTY ",\"context\":" EMPTY ",\"think\":" EMPTY ",\"tools\":" EMPTY
-        ",\"model\":{\"type\":"
+        "\"options\":{\"$ref\":\"#/components/schemas/OllamaOptions\"}," UNSUPPORTED ",\"model\":{\"type\":"
         "\"string\",\"description\":\"name of a loaded model; default: the first one for the task\"}}}",
     .response = "{\"type\":\"object\",\"required\":[\"model\",\"created_at\",\"response\",\"done\"]}",
     .content_type = "application/x-ndjson",
@@ -223,14 +223,11 @@ const ses_route ses_route_ollama_chat = {
     .tag = "Ollama",
     .summary = "Answers a conversation, by a generator with a chat template; as JSON lines unless \"stream\" "
                "is false",
-    .request =
-        "{\"type\":\"object\",\"required\":[\"messages\"],\"allOf\":[{\"$ref\":\"#/components/schemas/"
-        "Models-chat\"}],\"properties\":{\"messages\":{\"$ref\":\"#/components/schemas/Messages\"},"
-        "\"stream\":{\"type\":\"boolean\"},\"options\":{\"$ref\":\"#/components/schemas/OllamaOptions\"},"
-        "\"suffix\":" EMPTY ",\"system\":" EMPTY ",\"template\":" EMPTY ",\"format\":" EMPTY
-        ",\"images\":" EMPTY ",\"context\":" EMPTY ",\"think\":" EMPTY ",\"tools\":" EMPTY
-        ",\"model\":{\"type\":\"string\","
-        "\"description\":\"name of a loaded model; default: the first one with a chat template\"}}}",
+    .request = "{\"type\":\"object\",\"required\":[\"messages\"],\"allOf\":[{\"$ref\":\"#/components/schemas/"
+               "Models-chat\"}],\"properties\":{\"messages\":{\"$ref\":\"#/components/schemas/Messages\"},"
+               "\"stream\":{\"type\":\"boolean\"},\"options\":{\"$ref\":\"#/components/schemas/"
+               "OllamaOptions\"}," UNSUPPORTED ",\"model\":{\"type\":\"string\","
+               "\"description\":\"name of a loaded model; default: the first one with a chat template\"}}}",
     .response = "{\"type\":\"object\",\"required\":[\"model\",\"created_at\",\"message\",\"done\"]}",
     .content_type = "application/x-ndjson",
 };
